@@ -1,0 +1,47 @@
+# `make run` and `make test` do all the set-up themselves; `make help` lists everything.
+PYTHON ?= $(shell for p in python3.11 python3; do $$p -c "" 2>/dev/null && echo $$p && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.installed
+NOTEBOOKS := $(wildcard notebooks/*.py)
+
+.PHONY: help run test lab sync publish lint bench clean
+.DEFAULT_GOAL := help
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: $(READY)  ## execute every chapter into build/ and write an HTML page of each
+	@$(BIN)/python -m kscore run
+
+test: $(READY)  ## run the tests
+	@$(BIN)/ruff check .
+	@$(BIN)/python -m pytest
+
+lab: $(READY)  ## open the chapters in JupyterLab
+	@$(BIN)/jupyter lab --notebook-dir=notebooks
+
+sync: $(READY)  ## carry edits between the .py and .ipynb of each pair
+	@$(BIN)/jupytext --sync $(NOTEBOOKS)
+
+publish: $(READY)  ## copy the outputs of the last `make run` into notebooks/*.ipynb
+	@$(BIN)/python -m kscore publish
+
+lint: $(READY)  ## check the code with ruff
+	@$(BIN)/ruff check .
+
+bench: $(READY)  ## measure speed side by side with peers, as ratios
+	@$(BIN)/python benchmarks/filter_speed.py
+
+clean:  ## remove build/ (keep the environment and everything recorded)
+	rm -rf build
+
+$(READY): pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "K-Score needs Python 3.11 or newer, and no python3 was found."; exit 1; }
+	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))" || { echo \
+	  "K-Score needs Python 3.11 or newer, but '$(PYTHON)' is `$(PYTHON) --version 2>&1`: try 'make PYTHON=/path/to/python3.11'."; \
+	  exit 1; }
+	@echo "Setting up $(VENV) (once; a few minutes) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
+	@touch $@

@@ -1,0 +1,144 @@
+"""How fast the filters are: beside filterpy on one stream, on many streams at once, and in memory.
+
+Run as `python benchmarks/filter_speed.py`; it ends with exit code 1 if a target is missed.
+"""
+
+import gc
+import sys
+import time
+import tracemalloc
+from collections.abc import Callable
+
+import numpy as np
+from filterpy import kalman
+
+from kscore.filters import START, adaptive_filter_series, filter_series
+
+Q, R = 1e-2, 1.0
+STEPS = 100_000  # of the one stream that filterpy is measured on
+MANY = (1_000, 1_000)  # steps, streams
+REPEATS = 3  # for the one stream, where a peer needs seconds
+MANY_REPEATS = 15
+
+RATIO_TARGET = 20.0  # times filterpy's fastest way, for filter_series
+RATE_TARGET = 30.0  # million updates a second, many streams together
+GROWTH_TARGET = 1.1  # bytes per update at 4T over bytes per update at T
+
+Filter = Callable[[np.ndarray], object]
+Row = tuple[str, float, str, float | None, bool]  # what, measured, unit, target, and whether more is better
+
+
+def simple(z: np.ndarray) -> object:
+    return filter_series(z, Q, R)
+
+
+def adaptive(z: np.ndarray) -> object:
+    return adaptive_filter_series(z, Q, R)
+
+
+def filterpy_batch(z: np.ndarray) -> np.ndarray:
+    peer = kalman.KalmanFilter(dim_x=1, dim_z=1)
+    peer.x, peer.P = np.array([START.mean]), np.array([[START.var]])
+    peer.F, peer.H, peer.Q, peer.R = np.eye(1), np.eye(1), np.array([[Q]]), np.array([[R]])
+    return np.ravel(peer.batch_filter(z)[0])
+
+
+def filterpy_functions(z: np.ndarray) -> np.ndarray:
+    x, P, one = np.array([[START.mean]]), np.array([[START.var]]), np.eye(1)
+    drift, noise, means = Q * one, R * one, np.empty(len(z))
+    for t, z_t in enumerate(z):
+        x, P = kalman.predict(x, P, F=one, Q=drift)
+        x, P = kalman.update(x, P, z_t, noise, H=one)
+        means[t] = x[0, 0]
+    return means
+
+
+OURS = {"filter_series": simple, "adaptive_filter_series": adaptive}
+PEERS = {"KalmanFilter.batch_filter": filterpy_batch, "kalman.predict, kalman.update": filterpy_functions}
+
+
+def seconds(function: Filter, z: np.ndarray) -> float:
+    gc.collect()
+    begin = time.perf_counter()
+    function(z)
+    return time.perf_counter() - begin
+
+
+def best_seconds(functions: dict[str, Filter], z: np.ndarray, repeats: int) -> dict[str, float]:
+    """Time the functions in turn, several times over, and keep the best of each: a busy moment then hurts nobody."""
+    times = {name: [] for name in functions}
+    for _ in range(repeats):
+        for name, function in functions.items():
+            times[name].append(seconds(function, z))
+    return {name: min(taken) for name, taken in times.items()}
+
+
+def bytes_per_update(function: Filter, z: np.ndarray) -> float:
+    """Return the largest amount of memory held while filtering, the result included."""
+    gc.collect()
+    tracemalloc.start()
+    result = function(z)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    del result
+    return peak / z.size
+
+
+def one_stream(rng: np.random.Generator) -> list[Row]:
+    z = rng.normal(size=STEPS)
+    for peer in PEERS.values():  # a peer that computes something else is no peer
+        np.testing.assert_allclose(peer(z[:200]), filter_series(z[:200], Q, R).mean, rtol=1e-10)
+    best = best_seconds({**OURS, **PEERS}, z, REPEATS)
+    fastest = min(PEERS, key=best.get)
+    rows = [(f"one stream, {name}", best[name] / STEPS * 1e6, "µs / update", None, False) for name in best]
+    for name, target in zip(OURS, (RATIO_TARGET, None), strict=True):
+        rows.append((f"{name} vs {fastest}", best[fastest] / best[name], "times faster", target, True))
+    return rows
+
+
+def many_streams(rng: np.random.Generator) -> list[Row]:
+    z = rng.normal(size=MANY)
+    best = best_seconds(OURS, z, MANY_REPEATS)
+    title = f"{MANY[1]:,} streams x {MANY[0]:,} steps"
+    return [(f"{title}, {name}", z.size / best[name] / 1e6, "M updates / s", RATE_TARGET, True) for name in OURS]
+
+
+def memory(rng: np.random.Generator) -> list[Row]:
+    rows: list[Row] = []
+    for name, function in OURS.items():
+        for shape, longer in (((25_000,), (100_000,)), ((250, 500), (1_000, 500))):
+            short, long = (bytes_per_update(function, rng.normal(size=size)) for size in (shape, longer))
+            title = f"memory, {name}, {'one stream' if len(shape) == 1 else f'{shape[1]} streams'}"
+            rows += [
+                (f"{title}, {shape[0]:,} steps", short, "bytes / update", None, False),
+                (f"{title}, {longer[0]:,} steps", long, "bytes / update", None, False),
+                (f"{title}, growth", long / short, "ratio", GROWTH_TARGET, False),
+            ]
+    return rows
+
+
+def verdict(row: Row) -> str:
+    """Return the target and whether it was met, or nothing where there is none."""
+    _, measured, _, target, more_is_better = row
+    if target is None:
+        return ""
+    sign, met = (">=", measured >= target) if more_is_better else ("<=", measured <= target)
+    return f"{sign} {target:<4g} {'ok' if met else 'MISSED'}"
+
+
+def table(rows: list[Row]) -> str:
+    width = max(len(row[0]) for row in rows)
+    lines = [f"{'':{width}}  {'measured':>8}  {'':14}  target"]
+    lines += [f"{row[0]:{width}}  {row[1]:8.3g}  {row[2]:14}  {verdict(row)}".rstrip() for row in rows]
+    return "\n".join(lines)
+
+
+def main() -> int:
+    rng = np.random.default_rng(0)
+    rows = one_stream(rng) + many_streams(rng) + memory(rng)
+    print(table(rows))
+    return 1 if any("MISSED" in verdict(row) for row in rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

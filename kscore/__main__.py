@@ -1,0 +1,77 @@
+"""The command line: `kscore run`, `kscore publish`, `kscore list` (also as `python -m kscore`)."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from kscore import ROOT, batch
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Do what the command line asks for; 0 only if all of it succeeded, 2 if it could not be understood."""
+    options = _parser().parse_args(arguments)
+    try:
+        return options.command(options)
+    except ValueError as mistake:
+        print(f"kscore: {mistake}", file=sys.stderr)
+        return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="kscore", description="Run and publish the chapters of the collection.")
+    commands = parser.add_subparsers(required=True, metavar="command")
+
+    run = commands.add_parser("run", help="execute chapters with papermill and write an HTML page of each")
+    run.add_argument("chapters", nargs="*", help="name, number or glob; all chapters without one")
+    run.add_argument("--profile", default="default", help="a named set of parameters: default or quick")
+    run.add_argument("--out", type=Path, default=ROOT / "build", help="folder for the results (default: build)")
+    run.set_defaults(command=_run)
+
+    publish = commands.add_parser("publish", help="copy the outputs of the last run into the chapters")
+    publish.add_argument("chapters", nargs="*", help="name, number or glob; all chapters without one")
+    publish.add_argument("--from", dest="out", type=Path, default=ROOT / "build", help="where the run wrote to")
+    publish.set_defaults(command=_publish)
+
+    listing = commands.add_parser("list", help="list the chapters")
+    listing.add_argument("chapters", nargs="*", help="name, number or glob; all chapters without one")
+    listing.set_defaults(command=_list)
+    return parser
+
+
+def _run(options: argparse.Namespace) -> int:
+    parameters = batch.profile(options.profile)
+    outcomes = []
+    for source in batch.chapters(options.chapters):
+        print(f"running {source.stem} ...", flush=True)
+        target = options.out / source.name
+        outcome = batch.execute(source, target, parameters.get(source.stem), progress=sys.stderr.isatty())
+        if outcome.status == "ok":
+            batch.write_page(target)
+        outcomes.append(outcome)
+    print(f"\n{batch.table(outcomes)}\n")
+    for outcome in outcomes:
+        if outcome.error:
+            print(f"{outcome.chapter}: {outcome.error}")
+    print(f"The executed notebooks and their HTML pages are in {batch.shown(options.out)}/; "
+          f"start with {batch.shown(options.out / outcomes[0].chapter)}.html")
+    return 0 if all(outcome.status == "ok" for outcome in outcomes) else 1
+
+
+def _publish(options: argparse.Namespace) -> int:
+    for source in batch.chapters(options.chapters):
+        executed = options.out / source.name
+        if not executed.exists():
+            raise ValueError(f"{batch.shown(executed)} does not exist: run the chapter first")
+        batch.publish(source, executed)
+        print(f"published {source.stem}")
+    return 0
+
+
+def _list(options: argparse.Namespace) -> int:
+    for source in batch.chapters(options.chapters):
+        print(source.stem)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,166 @@
+"""The Kalman filter of a drifting mean, as pure functions: a belief goes in, a new belief comes out.
+
+The model (P1): a latent mean wanders, x_t = x_{t-1} + w_t with w ~ N(0, Q), and is seen through noise,
+z_t = x_t + v_t with v ~ N(0, R). Nothing here knows what the observations z are.
+"""
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from kscore import checks
+
+TINY = 1e-300  # keeps an adaptive R above zero, so that a gain is never 0 / 0
+
+
+class Belief(NamedTuple):
+    """What is believed of the latent mean: a Gaussian, with its mean x and its variance P."""
+
+    mean: float
+    var: float
+
+
+START = Belief(mean=0.0, var=1.0)
+"""The released starting belief, x0 = 0 and P0 = 1."""
+
+
+class SteadyState(NamedTuple):
+    """Where the variances and the gain settle when Q and R stay the same."""
+
+    var: float  # posterior, P
+    prior_var: float  # P⁻
+    gain: float  # K
+
+
+class Filtered(NamedTuple):
+    """A whole series through the filter: arrays of the shape of the observations, then the noise to go on with."""
+
+    mean: np.ndarray  # x_t, after seeing z_t
+    var: np.ndarray  # P_t
+    prior_mean: np.ndarray  # x⁻_t, before seeing z_t
+    prior_var: np.ndarray  # P⁻_t
+    gain: np.ndarray  # K_t
+    noise: np.ndarray  # the R that entered K_t
+    next_noise: float | np.ndarray  # the R that the next observation would meet, one a stream
+
+    @property
+    def last(self) -> Belief:
+        """The belief after the last observation, to start the next series from."""
+        return Belief(self.mean[-1], self.var[-1])
+
+
+def predict(belief: Belief, Q: float) -> Belief:
+    """Let one step pass unseen (P2): x⁻ = x, P⁻ = P + Q."""
+    return Belief(belief.mean, belief.var + checks.number("Q", Q, low=0))
+
+
+def gain(prior: Belief, R: float) -> float:
+    """Return the share of a surprise that the belief takes over (P3): K = P⁻ / (P⁻ + R)."""
+    return prior.var / (prior.var + checks.number("R", R, above=0))
+
+
+def update(prior: Belief, z: float, R: float) -> Belief:
+    """Learn from one observation (P3): x = x⁻ + K (z - x⁻), P = (1 - K) P⁻.
+
+    The variance is computed as K R, which is the same number without the cancellation in 1 - K when P⁻ >> R.
+    """
+    K = gain(prior, R)
+    return Belief(prior.mean + K * (checks.number("z", z) - prior.mean), K * R)
+
+
+def steady_state(Q: float, R: float) -> SteadyState:
+    """Return the fixed point of the variance recursion (P7, D1).
+
+    P = (sqrt(Q² + 4QR) - Q) / 2 and K = P / R, rewritten as K = 2 √Q / (√(Q + 4R) + √Q) so that neither a large
+    nor a small Q / R loses digits.
+    """
+    Q, R = checks.number("Q", Q, low=0), checks.number("R", R, above=0)
+    K = 2 * np.sqrt(Q) / (np.sqrt(Q + 4 * R) + np.sqrt(Q))
+    return SteadyState(var=float(K * R), prior_var=float(K * R + Q), gain=float(K))
+
+
+def filter_series(z: np.ndarray, Q: float, R: float, start: Belief = START) -> Filtered:
+    """Run the filter (P2, P3) over observations in order.
+
+    `z` is (time,) or (time, streams); streams share Q and R and do not see each other. The gains do not depend on
+    the data, so they are computed once for all streams. `start` holds one number for all streams, or one a stream.
+    """
+    z = checks.series("z", z, dims=(1, 2))
+    Q, R = checks.number("Q", Q, low=0), checks.number("R", R, above=0)
+    start = x, P = _checked_start(start, z)
+    K = P / R  # because P = K R, the gain is all that the variances need
+    gains = [K := (P_prior := K * R + Q) / (P_prior + R) for _ in range(len(z))]
+    means = [x := x + K * (z_t - x) for K, z_t in zip(gains, _rows(z), strict=True)]
+    return _filtered(z, start, Q, means, gains, [R] * len(z), R)
+
+
+def adaptive_filter_series(z: np.ndarray, Q: float, R: float, alpha: float = 0.9, start: Belief = START, *,
+                           R_timing: Literal["after", "before"] = "after") -> Filtered:
+    """Run the filter with a noise level that follows the squared surprises (P6).
+
+    R_t = α R_{t-1} + (1 - α) (z_t - x_{t-1})². The paper does not say which of the two enters the gain at step t:
+    with `R_timing="after"` it is R_{t-1}, the gain first and then the new R (as released); with "before" it is R_t.
+    `z` is (time,) or (time, streams); `R` is the starting noise, one number for all streams or one a stream.
+    """
+    z = checks.series("z", z, dims=(1, 2))
+    Q, alpha = checks.number("Q", Q, low=0), checks.number("alpha", alpha, low=0, high=1)
+    checks.choice("R_timing", R_timing, ("after", "before"))
+    R = _one_or_each("R", R, z, above=0)
+    start = x, P = _checked_start(start, z)
+    if z.ndim == 2:  # from the first surprise on, each stream has a noise level and a variance of its own
+        P, R = (np.broadcast_to(shared, z.shape[1:]) for shared in (P, R))
+    means, gains, noise = [], [], []
+    for z_t in _rows(z):
+        surprise = z_t - x
+        R_next = alpha * R + (1 - alpha) * surprise * surprise + TINY
+        if R_timing == "before":
+            R = R_next
+        P_prior = P + Q
+        K = P_prior / (P_prior + R)
+        x = x + K * surprise
+        P = K * R
+        means.append(x)
+        gains.append(K)
+        noise.append(R)
+        R = R_next
+    return _filtered(z, start, Q, means, gains, noise, R)
+
+
+def _rows(z: np.ndarray) -> list[float] | np.ndarray:
+    """Iterate over time: plain floats for one stream (several times faster than numpy scalars), rows for many."""
+    return z.tolist() if z.ndim == 1 else z
+
+
+def _checked_start(start: Belief, z: np.ndarray) -> Belief:
+    return Belief(_one_or_each("start.mean", start.mean, z), _one_or_each("start.var", start.var, z, low=0))
+
+
+def _one_or_each(name: str, value: float | np.ndarray, z: np.ndarray, **bounds: float) -> float | np.ndarray:
+    """Check a number for all streams, or an array with one number for each stream of `z`."""
+    if np.ndim(value) == 0:
+        return checks.number(name, np.asarray(value).item(), **bounds)
+    if np.shape(value) != z.shape[1:]:
+        raise ValueError(f"{name} must be one number or one for each stream {z.shape[1:]}, got shape {np.shape(value)}")
+    return np.array([checks.number(name, v, **bounds) for v in np.asarray(value).tolist()])
+
+
+def _filtered(z: np.ndarray, start: Belief, Q: float, means: list, gains: list, noise: list, next_noise) -> Filtered:
+    """Assemble the series from x_t, K_t and R_t: P = K R, and a prior is the posterior one step earlier (P2)."""
+    mean, K, R = (_stacked(steps, z.ndim) for steps in (means, gains, noise))
+    var = K * R
+    series = mean, var, _delayed(start.mean, mean), _delayed(start.var, var) + Q, K, R
+    return Filtered(*(np.broadcast_to(values, z.shape) for values in series), next_noise)
+
+
+def _stacked(steps: list, ndim: int) -> np.ndarray:
+    """Stack one entry a step: rows of streams to (time, streams), numbers that all streams share to (time, 1)."""
+    if np.ndim(steps[0]) == 1:
+        return np.concatenate(steps).reshape(len(steps), -1)
+    return np.array(steps).reshape((-1, 1)[:ndim])
+
+
+def _delayed(first: float | np.ndarray, series: np.ndarray) -> np.ndarray:
+    """Shift a series one step on in time, with `first` in front."""
+    delayed = np.empty_like(series)
+    delayed[0], delayed[1:] = first, series[:-1]
+    return delayed

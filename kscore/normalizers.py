@@ -1,0 +1,230 @@
+"""Normalizers: one episode's returns in, scores of the same length out.
+
+Every normalizer here holds each return against a *centre* and divides by a *scale*, score = (return - centre) / scale.
+They differ only in where the two come from, which is all that a subclass says:
+
+    >>> normalizer = make("kscore", variant="adaptive", mode="stream", Q=0.01, R=0.1)
+    >>> scores = normalizer([3.0, 2.0, 1.0])
+
+What a normalizer learns stays in it from episode to episode, until it is saved (`state_dict`), restored
+(`load_state_dict`) or held still (`frozen = True`: it goes on scoring and stops learning).
+"""
+
+from dataclasses import dataclass, field, fields
+from typing import ClassVar, Literal, NamedTuple
+
+import numpy as np
+
+from kscore import checks
+from kscore.filters import Belief, Filtered, adaptive_filter_series, filter_series
+
+
+class Scaling(NamedTuple):
+    """What each return of an episode is held against: numbers, or arrays with one entry a return."""
+
+    centre: float | np.ndarray
+    scale: float | np.ndarray
+
+
+@dataclass
+class Normalizer:
+    """The common part: check, learn or recall the scaling, score."""
+
+    name: ClassVar[str]
+    state: ClassVar[tuple[str, ...]] = ()  # the attributes that hold what was learned
+    frozen: bool = field(default=False, init=False)
+
+    def __call__(self, returns: np.ndarray) -> np.ndarray:
+        """Score one episode's returns, (time,), learning from them first unless frozen."""
+        returns = checks.series("returns", returns)
+        centre, scale = self.recall(returns) if self.frozen else self.learn(returns)
+        return (returns - centre) / scale
+
+    def learn(self, returns: np.ndarray) -> Scaling:
+        """Take in an episode and say what each of its returns is held against."""
+        return self.recall(returns)
+
+    def recall(self, returns: np.ndarray) -> Scaling:
+        """Say what each return is held against by what is known already; change nothing."""
+        raise NotImplementedError
+
+    def state_dict(self) -> dict[str, float]:
+        """Return what was learned, as plain numbers that survive JSON."""
+        return {key: getattr(self, key) for key in self.state}
+
+    def load_state_dict(self, state: dict[str, float]) -> None:
+        """Go on from what another normalizer of the same kind has learned; a bad state changes nothing."""
+        if set(state) != set(self.state):
+            raise ValueError(f"state of {self.name} must have the keys {sorted(self.state)}, got {sorted(state)}")
+        checked = {key: self._checked_state(key, value) for key, value in state.items()}
+        for key, value in checked.items():
+            setattr(self, key, value)
+
+    @staticmethod
+    def _checked_state(key: str, value: float) -> float:
+        signed = key in ("mean", "x")
+        return checks.number(f"state[{key!r}]", value, **({} if signed else {"low": 0}))
+
+
+@dataclass
+class NoNormalizer(Normalizer):
+    """Leave the returns as they are."""
+
+    name = "none"
+
+    def recall(self, returns: np.ndarray) -> Scaling:
+        return Scaling(0.0, 1.0)
+
+
+@dataclass
+class ZScore(Normalizer):
+    """Standardize each episode by its own mean and standard deviation; nothing is carried on.
+
+    The deviation divides by the number of returns, not by one less: an episode of one step scores 0, not NaN (R7).
+    """
+
+    name = "zscore"
+    eps: float = 1e-8
+
+    def __post_init__(self) -> None:
+        checks.number("eps", self.eps, above=0)
+
+    def recall(self, returns: np.ndarray) -> Scaling:
+        return Scaling(returns.mean(), returns.std() + self.eps)
+
+
+@dataclass
+class _Tracked(Normalizer):
+    """Score each return by a mean and a deviation that have followed the stream up to it (P5).
+
+    With a weight w for the newest return G, the weighted mean and variance of all returns so far are updated by
+    δ = G - μ, μ ← μ + w δ, σ² ← (1 - w) (σ² + w δ²). A subclass says only which weight the n-th return gets.
+    """
+
+    state = ("count", "mean", "var")
+    eps: float = 1e-8
+    count: float = field(default=0, init=False)
+    mean: float = field(default=0.0, init=False)
+    var: float = field(default=1.0, init=False)
+
+    def __post_init__(self) -> None:
+        checks.number("eps", self.eps, above=0)
+
+    def weights(self, n: np.ndarray) -> np.ndarray:
+        """Return the weight of the n-th return among the first n."""
+        raise NotImplementedError
+
+    def learn(self, returns: np.ndarray) -> Scaling:
+        mean, var = self.mean, self.var
+        means, variances = [], []
+        weights = self.weights(self.count + np.arange(1, len(returns) + 1))
+        for w, G in zip(weights.tolist(), returns.tolist(), strict=True):
+            surprise = G - mean
+            mean += w * surprise
+            var = (1 - w) * (var + w * surprise * surprise)
+            means.append(mean)
+            variances.append(var)
+        self.count, self.mean, self.var = self.count + len(returns), mean, var
+        return Scaling(np.array(means), np.sqrt(variances) + self.eps)
+
+    def recall(self, returns: np.ndarray) -> Scaling:
+        return Scaling(self.mean, np.sqrt(self.var) + self.eps)
+
+
+@dataclass
+class Running(_Tracked):
+    """Track the mean and deviation of every return since the beginning (Welford): w = 1 / n, nothing is forgotten."""
+
+    name = "running"
+
+    def weights(self, n: np.ndarray) -> np.ndarray:
+        return 1 / n
+
+
+@dataclass
+class Ema(_Tracked):
+    """Track an exponential moving mean and deviation: w = (1 - β) / (1 - βⁿ), fair to the first returns as well."""
+
+    name = "ema"
+    decay: float = 0.99
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checks.number("decay", self.decay, low=0, below=1)
+
+    def weights(self, n: np.ndarray) -> np.ndarray:
+        return (1 - self.decay) / (1 - self.decay**n)
+
+
+@dataclass
+class KScore(Normalizer):
+    """Hold each return against a Kalman filter's belief of the mean return (P4).
+
+    `variant`: "simple" keeps R; "adaptive" lets it follow the squared surprises (P6), with `alpha` and `R_timing`.
+    `mode`: "stream" carries the filter on from episode to episode and scores each return by the belief that has
+    just seen it, as the paper's Algorithm 1 says (P9); "refit" starts a new filter every episode and scores all of
+    its returns by the final belief, as the released code does (R1); "innovation" streams, but judges each return by
+    the prediction made *before* seeing it, (G - x⁻) / sqrt(P⁻ + R), which has unit variance under the model (D2).
+    """
+
+    name = "kscore"
+    state = ("x", "P", "noise")
+    variant: Literal["simple", "adaptive"] = "simple"
+    mode: Literal["stream", "refit", "innovation"] = "stream"
+    Q: float = 1e-4
+    R: float = 1e-2
+    alpha: float = 0.9
+    R_timing: Literal["after", "before"] = "after"
+    x0: float = 0.0
+    P0: float = 1.0
+    eps: float = 1e-8
+    x: float = field(init=False)
+    P: float = field(init=False)
+    noise: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        checks.choice("variant", self.variant, ("simple", "adaptive"))
+        checks.choice("mode", self.mode, ("stream", "refit", "innovation"))
+        checks.choice("R_timing", self.R_timing, ("after", "before"))
+        checks.number("Q", self.Q, low=0)
+        checks.number("R", self.R, above=0)
+        checks.number("alpha", self.alpha, low=0, high=1)
+        checks.number("x0", self.x0)
+        checks.number("P0", self.P0, low=0)
+        checks.number("eps", self.eps, above=0)
+        self.x, self.P, self.noise = self.x0, self.P0, self.R
+
+    def learn(self, returns: np.ndarray) -> Scaling:
+        if self.mode == "refit":
+            self.x, self.P, self.noise = self.x0, self.P0, self.R
+        seen = self._filter(returns)
+        self.x, self.P, self.noise = float(seen.mean[-1]), float(seen.var[-1]), float(seen.next_noise)
+        if self.mode == "refit":
+            return self.recall(returns)
+        if self.mode == "innovation":
+            return Scaling(seen.prior_mean, np.sqrt(seen.prior_var + seen.noise + self.eps))
+        return Scaling(seen.mean, np.sqrt(seen.var + self.eps))
+
+    def recall(self, returns: np.ndarray) -> Scaling:
+        var = self.P + self.Q + self.noise if self.mode == "innovation" else self.P
+        return Scaling(self.x, np.sqrt(var + self.eps))
+
+    def _filter(self, returns: np.ndarray) -> Filtered:
+        start = Belief(self.x, self.P)
+        if self.variant == "simple":
+            return filter_series(returns, self.Q, self.R, start)
+        return adaptive_filter_series(returns, self.Q, self.noise, self.alpha, start, R_timing=self.R_timing)
+
+
+NORMALIZERS: dict[str, type[Normalizer]] = {kind.name: kind for kind in (NoNormalizer, ZScore, Running, Ema, KScore)}
+
+
+def make(name: str, **options: object) -> Normalizer:
+    """Make a normalizer by name ("none", "zscore", "running", "ema", "kscore") with the options of its class."""
+    kind = NORMALIZERS[checks.choice("normalizer", name, NORMALIZERS)]
+    allowed = [f.name for f in fields(kind) if f.init]
+    for option in options:
+        if not allowed:
+            raise ValueError(f"normalizer {name!r} takes no options, got {option!r}")
+        checks.choice(f"option of normalizer {name!r}", option, allowed)
+    return kind(**options)

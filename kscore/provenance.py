@@ -1,0 +1,40 @@
+"""Where numbers come from: the versions, the commit and the time behind a page."""
+
+import platform
+import subprocess
+import time
+from importlib.metadata import PackageNotFoundError, version
+
+from IPython.display import Markdown
+
+from kscore import ROOT
+
+PACKAGES = ("kscore", "numpy", "scipy", "torch", "gymnasium", "matplotlib", "seaborn")
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python and of the packages that shape a result; nothing is imported to find out."""
+    found = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "not installed"
+    return found
+
+
+def commit() -> str:
+    """Return the checked-out commit, or "unknown" outside a git checkout."""
+    command = ["git", "-C", str(ROOT), "rev-parse", "--short=10", "HEAD"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def footer(started: float, **parameters: object) -> Markdown:
+    """Return the closing lines of a chapter: its parameters, versions, commit, and the seconds since `started`."""
+    used = ", ".join(f"{name} {number}" for name, number in versions().items())
+    values = ", ".join(f"`{name} = {value!r}`" for name, value in parameters.items())
+    return Markdown(f"Run with {values}, in {time.perf_counter() - started:.0f} seconds, "
+                    f"from commit `{commit()}`, on {used}.")

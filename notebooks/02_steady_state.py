@@ -1,0 +1,504 @@
+# ---
+# jupyter:
+#   jupytext:
+#     cell_metadata_filter: tags,slideshow,nbgrader,-all
+#     formats: ipynb,py:percent
+#     notebook_metadata_filter: -jupytext.text_representation.jupytext_version
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#       format_version: '1.3'
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 02 The steady state
+#
+# **Claim.** With fixed $Q$ and $R$ the filter's variance settles at $P_\infty = \tfrac12\big(\sqrt{Q^2 + 4QR} - Q\big)$, from any start and exponentially fast; from then on the filter is an exponential moving average whose decay is a function of $Q/R$ alone.
+#
+# *For* readers of chapter 01.
+# *Know first:* the five lines of the filter, and the logarithm.
+# *Runs in* under half a minute.
+# Previous: [01 Where the filter comes from](01_filter_derivation.ipynb) · Next: [03 From filter to score](03_from_filter_to_score.ipynb)
+
+# %% [markdown]
+# ## Question
+#
+# The paper states the steady state in one line and builds its argument on it: because $P_\infty > 0$, the filter never stops learning.
+# That line would be wrong if the recursion settled elsewhere for some ratio $Q/R$, or if an independent solver disagreed.
+# And the argument would be weak if a plain moving average did the same.
+# We check the first over sixteen orders of magnitude, and look at the second with a regime change.
+#
+# After this chapter you can
+#
+# - derive $P_\infty$, the steady gain $K_\infty$, and how fast they are reached;
+# - say when $P_\infty \approx \sqrt{QR}$ may be used, and how wrong it is;
+# - predict how much a wrong $Q$ or $R$ costs, and see which part of it costs nothing;
+# - explain what the filter does after a sudden change, and which moving average does the same.
+
+# %% [markdown]
+# ## Setup
+
+# %%
+import time
+
+import numpy as np
+import pandas as pd
+import sympy as sp
+from IPython.display import Markdown, display
+from matplotlib.colors import BoundaryNorm
+from scipy.linalg import solve_discrete_are
+
+from kscore import filters, plots, provenance
+
+started = time.perf_counter()
+plots.use_style()
+
+# %% [markdown]
+# ## Parameters
+
+# %% tags=["parameters"]
+seed: int = 2                  # of every random number in this chapter
+lowest_ratio: float = 1e-8     # smallest Q / R at which the steady state is verified
+highest_ratio: float = 1e8     # largest Q / R
+ratios: int = 33               # how many ratios in between, evenly spaced in the logarithm
+streams: int = 2_000           # independent simulated streams for each Monte Carlo estimate
+steps: int = 300               # length of the simulated streams
+Q: float = 0.01                # drift of the simulated streams
+R: float = 1.0                 # observation noise of the simulated streams
+jump: float = 5.0              # size of the regime change, in standard deviations of the noise
+
+# %%
+rng = np.random.default_rng(seed)
+time_axis = np.arange(1, steps + 1)
+
+# %% [markdown]
+# ## Notation
+#
+# | symbol | meaning | in code |
+# |---|---|---|
+# | $P_\infty,\ P_\infty^-$ | posterior and prior variance in the steady state | `steady.var`, `steady.prior_var` |
+# | $K_\infty$ | the steady gain | `steady.gain` |
+# | $\rho = Q/R$ | how fast the mean drifts, in units of the noise | `ratio` |
+# | $V(k)$ | error variance of a tracker with the constant gain $k$ | `tracking_mse` |
+
+# %% [markdown]
+# ## Where the variance comes to rest
+#
+# One step of the variance recursion adds $Q$ and then shrinks by $1 - K$:
+#
+# $$P_t = f(P_{t-1}), \qquad f(P) = \frac{(P + Q)\,R}{P + Q + R}.$$
+#
+# At rest $P = f(P)$, which is a quadratic, $P^2 + QP - QR = 0$.
+# It has one positive root.
+
+# %%
+P, q, r = sp.symbols("P Q R", positive=True)
+f = (P + q) * r / (P + q + r)
+roots = sp.solve(sp.Eq(P, f), P)
+P_inf = (sp.sqrt(q**2 + 4 * q * r) - q) / 2
+assert len(roots) == 1 and sp.simplify(roots[0] - P_inf) == 0
+K_inf = sp.simplify((P_inf + q) / (P_inf + q + r))
+assert sp.simplify(P_inf - K_inf * r) == 0                  # P∞ = K∞ R
+assert sp.simplify(sp.diff(f, P).subs(P, P_inf) - (1 - K_inf) ** 2) == 0
+Markdown(f"$P_\\infty = {sp.latex(P_inf)}, \\qquad P_\\infty^- = P_\\infty + Q, \\qquad K_\\infty = P_\\infty / R$")
+
+# %% [markdown]
+# The last assertion is about *speed*, and we shall need it in a moment: at the fixed point the slope of $f$ is $(1 - K_\infty)^2$, so a small deviation shrinks by that factor every step (D1).
+#
+# Everything on this page depends on $Q$ and $R$ through their ratio $\rho = Q/R$, up to units.
+# Divide the quadratic by $R^2$ and it speaks of $K_\infty = P_\infty/R$ and $\rho$ only: $K^2 + \rho K - \rho = 0$.
+# Two knobs, but one of them is only a unit.
+
+# %% [markdown]
+# ## Four witnesses
+#
+# How sure can we be of a formula?
+# We ask four witnesses who share as little as possible:
+#
+# 1. the **recursion**, iterated until it stops moving;
+# 2. the **closed form** as the paper prints it;
+# 3. `scipy.linalg.solve_discrete_are`, which knows nothing of scalars: it solves the discrete algebraic Riccati equation by an eigenvalue problem and returns $P_\infty^-$;
+# 4. `kscore.filters.steady_state`, which uses the algebraically equal form $K = 2\sqrt Q / (\sqrt{Q + 4R} + \sqrt Q)$.
+#
+# To see the limits of floating point as well, we add a fifth: the recursion with $P = (1 - K)P^-$ exactly as textbooks print it.
+
+# %%
+def settle(Q: float, R: float, textbook: bool = False) -> float:
+    """Iterate the variance recursion from P = 1 until a step changes nothing but the last digit."""
+    P = 1.0
+    for _ in range(300_000):                 # a limit, because rounding may also end in a cycle
+        P_prior = P + Q
+        K = P_prior / (P_prior + R)
+        previous, P = P, (1 - K) * P_prior if textbook else K * R
+        if abs(P - previous) < 3e-16 * P:
+            break
+    return P
+
+
+def riccati(Q: float, R: float) -> float:
+    """Solve the Riccati equation of the 1 x 1 system and return the posterior variance."""
+    one = np.eye(1)
+    prior_var = solve_discrete_are(one, one, Q * one, R * one).item()
+    return prior_var * R / (prior_var + R)
+
+# %% [markdown]
+# *Predict the plot:* two of the five are algebraically right and numerically fragile. Which ones, and at which end of the axis?
+
+# %%
+ratio = np.logspace(np.log10(lowest_ratio), np.log10(highest_ratio), ratios)
+reference = np.array([filters.steady_state(rho, 1.0).var for rho in ratio])
+witnesses = {
+    "recursion, P = K R": [settle(rho, 1.0) for rho in ratio],
+    "Riccati solver (scipy)": [riccati(rho, 1.0) for rho in ratio],
+    "closed form as printed": (np.sqrt(ratio**2 + 4 * ratio) - ratio) / 2,
+    "recursion, P = (1 − K) P⁻": [settle(rho, 1.0, textbook=True) for rho in ratio],
+}
+errors = pd.DataFrame({name: np.abs(values - reference) / reference for name, values in witnesses.items()}, index=ratio)
+errors.index.name = "Q/R"
+assert errors.iloc[:, :2].to_numpy().max() < 1e-10
+
+# %%
+fig, ax = plots.panels(height=3.6)
+marks = (("o", plots.BLUE), ("s", plots.GREEN), ("^", plots.ORANGE), ("v", plots.RED))
+for (name, error), (mark, color) in zip(errors.items(), marks, strict=True):
+    ax.loglog(error.index, np.maximum(error, 1e-17), mark, color=color, label=name, fillstyle="none")
+ax.axhline(1e-10, color=plots.INK, linewidth=0.8, linestyle="--")
+ax.annotate("1e-10", (lowest_ratio, 1.3e-10), fontsize=9)
+plots.label(ax, f"Relative difference to kscore.steady_state (n = {ratios} ratios)", "Q / R", "relative difference", legend="upper center")
+ax.set_ylim(1e-18, 1e-3)
+plots.show(fig, "Recursion and Riccati solver agree with the stable form everywhere; the two printed formulas lose digits where Q is much larger than R. Points at 1e-17 are exact.",
+           "Relative error against Q over R on logarithmic axes: two methods stay below 1e-10 everywhere, two rise to about 1e-8 on the right.")
+
+# %% [markdown]
+# Both fragile formulas subtract two nearly equal numbers: $\sqrt{Q^2 + 4QR} - Q$ when $Q \gg R$, and $1 - K$ when $K \approx 1$.
+# The mathematics is right; eight of sixteen digits are gone.
+# Nobody will train with $Q/R = 10^8$, but a test that asks for twelve digits should know why it gets them.
+
+# %%
+worst = errors.max().map("{:.1e}".format).rename("largest relative difference").to_frame()
+worst["below 1e-10"] = np.where(errors.max() < 1e-10, "yes", "no")
+worst
+
+# %% [markdown]
+# ## How fast it gets there
+#
+# A deviation from $P_\infty$ shrinks by $(1 - K_\infty)^2$ per step.
+# So the number of steps to halve it is $\ln 2 / (-2\ln(1 - K_\infty))$: few for a quick filter, many for a patient one.
+# We measure the factor on the recursion itself: late enough that the deviation is small, early enough that it is not yet rounding error.
+
+# %%
+def measured_rate(rho: float) -> float:
+    """Fit the factor by which |P_t - P∞| shrinks per step, between 1e-3 and 1e-8 of P∞."""
+    steady = filters.steady_state(rho, 1.0)
+    length = int(20 / steady.gain) + 40
+    path = filters.filter_series(np.zeros(length), rho, 1.0, start=filters.Belief(0.0, 4 * steady.var)).var
+    deviation = np.abs(path / steady.var - 1)
+    use = np.flatnonzero((deviation < 1e-3) & (deviation > 1e-8))
+    return np.exp(np.polyfit(use, np.log(deviation[use]), 1)[0])
+
+
+speed = pd.DataFrame({"Q/R": [1e-6, 1e-4, 1e-2, 1e-1, 1.0]})
+speed["K∞"] = [filters.steady_state(rho, 1.0).gain for rho in speed["Q/R"]]
+speed["(1 − K∞)²"] = (1 - speed["K∞"]) ** 2
+speed["measured factor"] = [measured_rate(rho) for rho in speed["Q/R"]]
+speed["steps to halve"] = np.log(2) / -np.log(speed["(1 − K∞)²"])
+assert np.allclose(speed["measured factor"], speed["(1 − K∞)²"], rtol=1e-3)
+speed.style.format(precision=6).format({"Q/R": "{:g}", "steps to halve": "{:.1f}"}).hide(axis="index")
+
+# %% [markdown]
+# *Predict the plot:* on a logarithmic axis, what shape has $|P_t - P_\infty|$, and what tells the three curves apart?
+
+# %%
+fig, ax = plots.panels()
+for rho, color, line in ((1.0, plots.BLUE, "-"), (1e-2, plots.ORANGE, "--"), (1e-4, plots.GREEN, "-.")):
+    steady = filters.steady_state(rho, 1.0)
+    for P0 in (10 * steady.var, 0.1 * steady.var):
+        path = filters.filter_series(np.zeros(steps), rho, 1.0, start=filters.Belief(0.0, P0)).var
+        label = f"Q/R = {rho:g}" if P0 > steady.var else None
+        ax.semilogy(time_axis, np.maximum(np.abs(path / steady.var - 1), 1e-16), color=color, linestyle=line, label=label)
+plots.label(ax, "Distance from the steady state, from above and from below", "step t", "|P / P∞ − 1|", legend=True)
+plots.show(fig, "Straight lines: the approach is exponential, from a start ten times too uncertain as well as ten times too sure. A patient filter (small Q/R) is slow to settle too.",
+           "Three pairs of lines falling on a logarithmic axis, steep for Q over R of one, shallow for one ten-thousandth.")
+
+# %% [markdown]
+# ## The square-root regime
+#
+# For $Q \ll R$ the paper uses $P_\infty \approx \sqrt{QR}$.
+# Pull $\sqrt{QR}$ out of the closed form, with $\rho = Q/R$:
+#
+# $$P_\infty = \sqrt{QR}\,\Big(\sqrt{1 + \rho/4} - \tfrac12\sqrt\rho\Big) = \sqrt{QR}\,\Big(1 - \tfrac12\sqrt\rho + \tfrac18\rho - \dots\Big).$$
+#
+# So the shortcut is too large, by a relative error of about $\tfrac12\sqrt\rho$.
+# That is slow to vanish: to halve the error, $Q/R$ has to fall to a quarter.
+
+# %%
+shortcut_error = np.sqrt(ratio) / reference - 1
+small = ratio <= 1e-2
+assert np.allclose(shortcut_error[small], np.sqrt(ratio[small]) / 2, rtol=0.06)
+fig, ax = plots.panels(height=3.0)
+ax.loglog(ratio, shortcut_error, "o", color=plots.BLUE, fillstyle="none", label="measured: √(QR) / P∞ − 1")
+ax.loglog(ratio, np.sqrt(ratio) / 2, "--", color=plots.ORANGE, label="predicted: ½ √(Q/R)")
+ax.set_xlim(lowest_ratio / 2, 1e2)
+ax.set_ylim(1e-5, 1e2)
+plots.label(ax, f"Relative error of P∞ ≈ √(QR) (n = {ratios} ratios)", "Q / R", "relative error", legend="upper left")
+at = {rho: np.sqrt(rho) / filters.steady_state(rho, 1.0).var - 1 for rho in (1e-4, 1e-2, 1.0)}
+plots.show(fig, f"The shortcut is {100 * at[1e-4]:.1f} % too large at Q/R = 1e-4, {100 * at[1e-2]:.0f} % at 1e-2, and {100 * at[1.0]:.0f} % at 1.",
+           "Error of the square-root approximation against Q over R: it follows one half times the square root of the ratio up to about 0.1 and exceeds it afterwards.")
+
+# %% [markdown]
+# ## A mean that stands still
+#
+# Before we ask how to follow a moving mean, a word on one that does not move.
+# The sample mean of $t$ independent observations of variance $\sigma^2$ has the mean squared error $\sigma^2/t$ (P8), and the filter with $Q = 0$ and a vague prior *is* the sample mean, so its own variance $P_t$ should say the same.
+# We simulate many streams and let them vote.
+
+# %%
+noise = rng.normal(0, np.sqrt(R), (steps, streams))                   # a mean of zero, seen through noise
+averaging = filters.filter_series(noise, Q=0, R=R, start=filters.Belief(0.0, 1e12))
+squared = averaging.mean**2
+mse, half_width = squared.mean(axis=1), 1.96 * squared.std(axis=1) / np.sqrt(streams)
+theory = R / time_axis
+inside = np.mean(np.abs(mse - theory) < half_width)
+assert np.allclose(averaging.var[:, 0], theory, rtol=1e-9)
+assert np.abs(mse / theory - 1).max() < 6 * np.sqrt(2 / streams)
+
+# %%
+fig, ax = plots.panels(height=3.0)
+ax.axhline(1, color=plots.INK, linestyle="--", label="σ² / t")
+ax.semilogx(time_axis, mse / theory, color=plots.SKY, label="measured, with 95 % interval")
+ax.fill_between(time_axis, (mse - half_width) / theory, (mse + half_width) / theory, color=plots.SKY, alpha=0.3, linewidth=0)
+ax.set_ylim(0.8, 1.2)
+plots.label(ax, f"Error of the running mean on a stationary stream (n = {streams:,} streams)", "step t", "MSE in units of σ² / t", legend=True)
+plots.show(fig, f"P8 holds: the pointwise 95 % interval covers σ²/t at {100 * inside:.0f} % of the steps (neighbouring steps share most of their data, so they err together).",
+           "Measured mean squared error divided by sigma squared over t: a band around one for every step.")
+
+# %% [markdown]
+# ## A mean that drifts, and a filter told the wrong story
+#
+# Now the mean moves as the model says, with the true $Q$ and $R$.
+# The filter, however, is told some other $Q'$ and $R'$; in reinforcement learning it always is, since nobody knows them.
+# In its steady state it tracks with a constant gain $k = K_\infty(Q'/R')$, and its error obeys
+#
+# $$e_t = (1 - k)(e_{t-1} - w_t) + k\,v_t \quad\Longrightarrow\quad V(k) = \frac{(1 - k)^2 Q + k^2 R}{1 - (1 - k)^2}.$$
+#
+# Before using that formula, we check it against simulated streams.
+
+# %%
+def tracking_mse(k: float, Q: float, R: float) -> float:
+    """Return the steady error variance of a tracker with constant gain k on a random walk."""
+    return ((1 - k) ** 2 * Q + k**2 * R) / (1 - (1 - k) ** 2)
+
+
+latent = np.cumsum(rng.normal(0, np.sqrt(Q), (steps, streams)), axis=0)
+observed = latent + rng.normal(0, np.sqrt(R), (steps, streams))
+rows = []
+for factor in (0.01, 0.1, 1.0, 10.0, 100.0):
+    told = filters.steady_state(factor * Q, R)
+    path = filters.filter_series(observed, factor * Q, R, start=filters.Belief(0.0, told.var))
+    measured = np.mean((path.mean - latent)[-1] ** 2)
+    rows.append((factor, told.gain, measured, tracking_mse(told.gain, Q, R), told.var))
+costs = pd.DataFrame(rows, columns=["Q′ / Q", "gain", "measured MSE", "V(k)", "claimed P∞"])
+assert np.allclose(costs["measured MSE"], costs["V(k)"], rtol=6 * np.sqrt(2 / streams))
+costs.style.format(precision=4).format({"Q′ / Q": "{:g}"}).hide(axis="index").set_caption(f"n = {streams:,} streams, at step {steps}")
+
+# %% [markdown]
+# Compare the last two columns.
+# With the right $Q$ the filter's claim about its own error is true.
+# Told that the mean hardly moves, it claims to be far more accurate than it is; told that it moves a lot, it claims to be far less.
+# Keep this in mind: the K-Score divides by the square root of the *claimed* variance.
+#
+# *Predict the plot:* over the plane of told $Q'$ and told $R'$, which shape has the tracking error? Which shape has the claim?
+
+# %%
+told_Q = Q * np.logspace(-4, 4, 81)
+told_R = R * np.logspace(-3, 3, 61)
+gains = np.array([[filters.steady_state(a, b).gain for a in told_Q] for b in told_R])
+best = filters.steady_state(Q, R).var
+cost = tracking_mse(gains, Q, R) / best
+claim = gains * told_R[:, None] / tracking_mse(gains, Q, R)
+
+fig, axes = plots.panels(1, 2, height=3.4, sharey=True)
+maps = ((cost, (1, 1.1, 1.5, 2, 3, 5, 10, 30, 100, 300), "Tracking error / best possible"),
+        (claim, (1e-4, 1e-3, 0.01, 0.1, 0.5, 2, 10, 100, 1e3, 1e4), "Claimed variance / true variance"))
+for ax, (values, levels, title) in zip(axes, maps, strict=True):
+    shade = ax.contourf(told_Q / Q, told_R / R, values, levels=levels, norm=BoundaryNorm(levels, 256), cmap="cividis")
+    fig.colorbar(shade, ax=ax, ticks=levels, format="%g", location="bottom", aspect=30).ax.tick_params(labelsize=7)
+    ax.plot(1, 1, "*", color="white", markeredgecolor=plots.INK, markersize=13)
+    ax.set(xscale="log", yscale="log", title=title, xlabel="told Q / true Q")
+axes[0].set_ylabel("told R / true R")
+plots.show(fig, "Left: only the ratio of the two matters for the mean, so mistakes that cancel cost nothing. Right: the claimed variance is true only on a curve through the star, so mistakes that cancel in the mean still spoil the scale.",
+           "Two maps over told Q and told R, a star at the truth. Left: a diagonal valley of low tracking error. Right: the ratio of claimed to true variance, near one only on an L-shaped curve through the star.")
+
+# %%
+costly = {factor: tracking_mse(filters.steady_state(factor * Q, R).gain, Q, R) / best - 1 for factor in (0.5, 2.0, 0.1, 10.0)}
+scaled = filters.steady_state(100 * Q, 100 * R)
+assert np.isclose(scaled.gain, filters.steady_state(Q, R).gain)
+Markdown(f"""The valley is flat near its floor: a $Q'$ wrong by a factor of two costs **{100 * costly[0.5]:.0f} %** (too small) or **{100 * costly[2.0]:.0f} %** (too large) in tracking error;
+a factor of ten costs {100 * costly[0.1]:.0f} % or {100 * costly[10.0]:.0f} %.
+Told both $Q$ and $R$ a hundred times too large, the filter tracks *exactly* as well as the best, and claims a variance **{scaled.var / best:.0f} times** the true one.""")
+
+# %% [markdown]
+# This is the first result of ours that the paper does not mention, and it is worth a pause.
+# *The mean needs one number, $Q/R$, and forgives small mistakes about it.*
+# *The scale needs both, and forgives nothing.*
+# A normalizer that subtracts $x$ and divides by $\sqrt P$ inherits the first in its numerator and the second in its denominator.
+
+# %% [markdown]
+# ## When it fails: a sudden change
+#
+# Policies do not only drift.
+# Sometimes the agent finds something, and returns jump from one regime to another.
+# We simulate a mean that jumps half-way by a few noise standard deviations, and let four trackers follow: the running mean, an EMA with the popular decay 0.99, the EMA with the *matched* decay $1 - K_\infty$, and the filter.
+#
+# *Predict the plot:* which two curves lie on top of each other?
+
+# %%
+change = steps // 2
+regime = np.where(time_axis > change, jump * np.sqrt(R), 0.0)[:, None]
+noisy = regime + rng.normal(0, np.sqrt(R), (steps, streams))
+steady = filters.steady_state(Q, R)
+
+
+def constant_gain(z: np.ndarray, k: float) -> np.ndarray:
+    """Track every stream by an exponential moving average, from zero."""
+    return filters.filter_series(z, Q=k**2 / (1 - k), R=1.0, start=filters.Belief(0.0, k)).mean
+
+
+kalman = filters.filter_series(noisy, Q, R).mean
+trackers = {
+    "running mean": (np.cumsum(noisy, axis=0) / time_axis[:, None], plots.SKY, "--"),
+    "EMA, decay 0.99": (constant_gain(noisy, 0.01), plots.PURPLE, ":"),
+    f"EMA, matched decay {1 - steady.gain:.3f}": (constant_gain(noisy, steady.gain), plots.GREEN, "-."),
+    f"filter, Q = {Q:g}": (kalman, plots.ORANGE, "-"),
+}
+
+# %% [markdown]
+# (Any EMA is a filter in its steady state: solving $K^2 + \rho K - \rho = 0$ for $\rho$ gives $\rho = K^2/(1 - K)$, which is what the helper above uses.)
+
+# %%
+fig, (left, right) = plots.panels(1, 2, height=3.4)
+left.plot(time_axis, regime, color=plots.INK, linewidth=1, label="true mean")
+for name, (path, color, line) in trackers.items():
+    look = {"color": color, "linestyle": line, "linewidth": 5 if "matched" in name else 1.6}
+    left.plot(time_axis, np.median(path, axis=1), label=name, **look)
+    right.semilogy(time_axis, np.mean((path - regime) ** 2, axis=1), **look)
+plots.label(left, f"Median belief (n = {streams:,} streams)", "step t", "belief")
+plots.label(right, "Mean squared error", "step t", "MSE")
+fig.legend(loc="outside lower center", ncols=3)
+plots.show(fig, "The running mean never recovers, the slow EMA takes its time, and the filter lies on the matched EMA: to a jump they respond alike.",
+           "Left: beliefs after a jump; the running mean creeps, the filter and matched EMA rise together. Right: their mean squared errors.")
+
+# %% [markdown]
+# How long does it take to make up 90 % of the jump?
+# For a constant gain the answer is $\ln 0.1/\ln(1 - K)$, whatever the size of the jump.
+
+# %%
+def recovery(path: np.ndarray) -> float:
+    """Return the steps after the change until the median belief has made up 90 % of the jump, or infinity."""
+    arrived = np.flatnonzero(np.median(path, axis=1)[change:] >= 0.9 * jump * np.sqrt(R))
+    return arrived[0] + 1 if len(arrived) else np.inf
+
+
+recoveries = pd.Series({name: recovery(path) for name, (path, _, _) in trackers.items()}, name="steps to make up 90 %").to_frame()
+predicted = np.log(0.1) / np.log(1 - steady.gain)
+assert abs(recovery(kalman) - predicted) < 0.15 * predicted + 2
+late = np.abs(kalman - trackers[f"EMA, matched decay {1 - steady.gain:.3f}"][0])[change:].max()
+display(recoveries)
+Markdown(f"Theory says {predicted:.1f} steps for the filter. After the change, filter and matched EMA differ by at most **{late:.0e}** in any of the {streams:,} streams.")
+
+# %% [markdown]
+# The paper's contrast between a filter that adapts and statistics that do not is a contrast between *forgetting and not forgetting*.
+# Against a running mean it is real, and large.
+# Against a moving average with the same decay it is nil, in this figure and in theory.
+# What the filter brings is a way to *choose* the decay, if one knows $Q/R$, and a warm start.
+
+# %% [markdown]
+# ## What this does not show
+#
+# We verified statements about the filter under its own model, plus one violation (a jump).
+# Nothing here involves a policy, and independent noise was assumed throughout: real returns within an episode are anything but independent, as the next chapter shows.
+# That $Q$ and $R$ are constant is also part of the claim; the adaptive variant has no steady state of this kind.
+
+# %% [markdown]
+# ## Exercises
+#
+# **Exercise 1 (recall).** Which $Q$ gives a steady gain of one half when $R = 2$?
+
+# %% tags=["solution"]
+def drift_for_gain(K: float, R: float) -> float:
+    """Return the Q that makes K the steady gain."""
+    ### BEGIN SOLUTION
+    return R * K**2 / (1 - K)
+    ### END SOLUTION
+
+
+# %% tags=["check"]
+assert np.isclose(drift_for_gain(0.5, 2.0), 1.0)
+assert np.isclose(filters.steady_state(drift_for_gain(0.13, 7.0), 7.0).gain, 0.13)
+
+# %% [markdown]
+# **Exercise 2 (apply).** The *effective memory* of an EMA with decay $\beta$ is often given as $1/(1 - \beta)$ steps. Write it as a function of $Q$ and $R$, and find by which factor it grows when $Q$ is divided by 100 in the square-root regime.
+
+# %% tags=["solution"]
+def memory(Q: float, R: float) -> float:
+    """Return the effective memory of the settled filter, in steps."""
+    ### BEGIN SOLUTION
+    return 1 / filters.steady_state(Q, R).gain
+    ### END SOLUTION
+
+
+growth = 0.0
+### BEGIN SOLUTION
+growth = memory(1e-8, 1.0) / memory(1e-6, 1.0)
+### END SOLUTION
+
+# %% tags=["check"]
+assert np.isclose(memory(1.0, 2.0), 2.0)
+assert 9.9 < growth < 10.1, "memory goes with the square root of R / Q"
+
+# %% [markdown]
+# **Exercise 3 (explore).** Given streams of a random walk seen through noise, with unknown $Q$ and known $R$: choose $Q$ by making the innovations' variance equal to what the filter claims, $P^- + R$. This is the seed of every method that *learns* $Q$.
+
+# %% tags=["solution"]
+def fitted_Q(z: np.ndarray, R: float, candidates: np.ndarray) -> float:
+    """Return the candidate Q whose claimed innovation variance is closest to the measured one, in the logarithm."""
+    ### BEGIN SOLUTION
+    mismatch = []
+    for candidate in candidates:
+        path = filters.filter_series(z, candidate, R)
+        late = slice(len(z) // 2, None)
+        measured = np.var((z - path.prior_mean)[late])
+        mismatch.append(abs(np.log(measured / np.mean((path.prior_var + path.noise)[late]))))
+    return candidates[np.argmin(mismatch)]
+    ### END SOLUTION
+
+
+# %% tags=["check"]
+candidates = Q * np.logspace(-2, 2, 9)
+assert fitted_Q(observed, R, candidates) == candidates[4], "the true Q is in the middle of the list"
+
+# %% [markdown]
+# ## Summary
+
+# %%
+Markdown(f"""
+- $P_\\infty$ is verified from Q/R = {lowest_ratio:g} to {highest_ratio:g}: recursion and Riccati solver agree with it to **{errors.iloc[:, :2].to_numpy().max():.0e}** (relative, worst of {2 * ratios} comparisons).
+- The approach is exponential with the factor $(1 - K_\\infty)^2$; the measured factors agree to {np.abs(speed["measured factor"] / speed["(1 − K∞)²"] - 1).max():.0e}.
+- $\\sqrt{{QR}}$ overestimates $P_\\infty$ by about $\\tfrac12\\sqrt{{Q/R}}$: {100 * at[1e-2]:.0f} % at Q/R = 0.01.
+- P8 holds: the error of the running mean is $\\sigma^2/t$ (n = {streams:,}).
+- A $Q$ wrong by a factor of two costs {100 * costly[0.5]:.0f} to {100 * costly[2.0]:.0f} % in tracking, one wrong by ten {100 * costly[10.0]:.0f} to {100 * costly[0.1]:.0f} %. The *claimed* variance is wrong wherever the scale of $Q$ and $R$ is, even when tracking is perfect.
+- After a jump the filter and the matched EMA recover in the same {recovery(kalman):.0f} steps; the running mean has not recovered after {steps - change}.
+""")
+
+# %% [markdown]
+# **References.** R. E. Kalman (1960), as in chapter 01.
+# B. D. O. Anderson and J. B. Moore, *Optimal Filtering*, Prentice-Hall (1979), on the Riccati equation and its convergence.
+# J. F. Muth, *Optimal Properties of Exponentially Weighted Forecasts*, Journal of the American Statistical Association 55 (1960), on the random walk plus noise and the EMA.
+# Z. Xia and Q. Li, *K-Score*, section on theoretical analysis.
+
+# %%
+provenance.footer(started, seed=seed, ratios=ratios, streams=streams, steps=steps, Q=Q, R=R, jump=jump)
