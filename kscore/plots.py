@@ -7,7 +7,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 _PALETTE = sns.color_palette("colorblind").as_hex()
-BLUE, ORANGE, GREEN, RED, PURPLE, BROWN, PINK, GREY, YELLOW, SKY = _PALETTE
+BLUE, ORANGE, GREEN, RED, PURPLE, _, PINK, GREY, YELLOW, SKY = _PALETTE
+BROWN = "#6b3000"  # darker than the palette's own, which is hard to tell from its orange
 INK = "#222222"
 
 METHODS: dict[str, dict[str, str]] = {

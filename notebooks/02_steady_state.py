@@ -322,7 +322,7 @@ cost = tracking_mse(gains, Q, R) / best
 claim = gains * told_R[:, None] / tracking_mse(gains, Q, R)
 
 fig, axes = plots.panels(1, 2, height=3.4, sharey=True)
-maps = ((cost, (1, 1.1, 1.5, 2, 3, 5, 10, 30, 100, 300), "Tracking error / best possible"),
+maps = ((cost, (1, 1.1, 1.5, 2, 3, 5, 10, 30, 100, 1000), "Tracking error / best possible"),
         (claim, (1e-4, 1e-3, 0.01, 0.1, 0.5, 2, 10, 100, 1e3, 1e4), "Claimed variance / true variance"))
 for ax, (values, levels, title) in zip(axes, maps, strict=True):
     shade = ax.contourf(told_Q / Q, told_R / R, values, levels=levels, norm=BoundaryNorm(levels, 256), cmap="cividis")

@@ -1,0 +1,695 @@
+# ---
+# jupyter:
+#   jupytext:
+#     cell_metadata_filter: tags,slideshow,nbgrader,-all
+#     formats: ipynb,py:percent
+#     notebook_metadata_filter: -jupytext.text_representation.jupytext_version
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#       format_version: '1.3'
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 03 From filter to score
+#
+# **Claim.** The K-Score is not a z-score: under its own model its standard deviation is $\sqrt{(1 - K)/K}$, not one; and on the returns of real episodes, which break that model, the streamed score is a high-pass filter that in CartPole praises only the first steps after a reset, while the released form of it praises all but the last.
+#
+# *For* readers of chapters 01 and 02.
+# *Know first:* the gain, the innovation, the steady state; what a discounted return is.
+# *Runs in* under a minute.
+# Previous: [02 The steady state](02_steady_state.ipynb) · Back to [00 Start here](00_start_here.ipynb)
+
+# %% [markdown]
+# ## Question
+#
+# A policy-gradient method multiplies each step's log-probability by a score.
+# The paper proposes to make the score from the filter (P4),
+#
+# $$\hat G_t = \frac{G_t - x_t}{\sqrt{P_t + \varepsilon}},$$
+#
+# in place of a z-score.
+# We ask what this does to a signal, before any learning is involved.
+# The first half of the claim would be wrong if simulated K-Scores had unit variance, or any other scale than the one we derive.
+# The second half would be wrong if the scores of CartPole episodes did not depend on how long ago the episode began, or if both forms depended on it alike.
+#
+# After this chapter you can
+#
+# - derive the scale of the K-Score, and say where in a training loop a scale matters;
+# - tell the posterior residual from the innovation, and why one of them has unit variance;
+# - explain what the returns of an episode look like to a filter that expects a random walk;
+# - say what `stream`, `refit` and `adaptive` do differently, and which of these differences survives a later z-scoring.
+
+# %% [markdown]
+# ## Setup
+
+# %%
+import time
+
+import gymnasium as gym
+import numpy as np
+import pandas as pd
+from IPython.display import Markdown
+
+from kscore import filters, normalizers, plots, provenance
+
+started = time.perf_counter()
+plots.use_style()
+
+# %% [markdown]
+# ## Parameters
+
+# %% tags=["parameters"]
+seed: int = 3            # of every random number in this chapter
+streams: int = 200       # simulated streams for each setting
+steps: int = 1_000       # length of the simulated streams
+episodes: int = 60       # episodes of a random policy in each environment
+gamma: float = 0.99      # discount, as released
+Q: float = 1e-4          # released setting of the simple filter on CartPole
+R: float = 1e-2          # released setting of the simple filter on CartPole
+alpha: float = 0.9       # memory of the adaptive noise level
+ema_decay: float = 0.99  # of the moving Z-Score shown beside
+
+# %%
+rng = np.random.default_rng(seed)
+
+# %% [markdown]
+# ## Notation
+#
+# | symbol | meaning | in code |
+# |---|---|---|
+# | $G_t$ | discounted return from step $t$ to the end of its episode | `returns` |
+# | $\hat G_t$ | a score: the normalized return | `scores` |
+# | $\nu_t = G_t - x_t^-$ | innovation: the surprise *before* learning from $G_t$ | `z - prior_mean` |
+# | $S_t = P_t^- + R$ | the variance that the filter expects of $\nu_t$ | `prior_var + noise` |
+# | $G_t - x_t$ | posterior residual: what is left of the surprise *after* learning from it | `z - mean` |
+
+# %% [markdown]
+# ## The scale of a K-Score
+#
+# There are two natural things to call a surprise.
+# The *innovation* $\nu_t = G_t - x_t^-$ compares the return with what was expected of it.
+# The *posterior residual* $G_t - x_t$ compares it with an opinion that has already been moved towards it.
+# The K-Score uses the second.
+# Since $x_t = x_t^- + K_t\nu_t$, the two are proportional:
+#
+# $$G_t - x_t = (1 - K_t)\,\nu_t .$$
+#
+# Under the model the innovation has variance $S_t = P_t^- + R$; and from $K = P^-/(P^- + R)$ follow $S = R/(1 - K)$ and $P = KR$.
+# Put together, in the steady state (D2):
+#
+# $$\operatorname{Var}[\hat G] = \frac{(1 - K)^2 S}{P} = \frac{(1 - K)^2}{K R}\cdot\frac{R}{1 - K} = \frac{1 - K}{K}.$$
+#
+# The filter divides by $\sqrt P$, its doubt about the *mean*, where a z-score divides by the spread of the *returns*.
+# A confident filter has a small $P$, so its scores are large; the more patient the filter, the larger.
+# Dividing the innovation by its own expected spread, $\nu_t/\sqrt{S_t}$, would give unit variance.
+# We simulate the model over eight orders of magnitude and see.
+
+# %%
+def simulate(Q: float, R: float) -> np.ndarray:
+    """Return (steps, streams) observations of a random walk through noise, as the model (P1) says."""
+    latent = np.cumsum(rng.normal(0, np.sqrt(Q), (steps, streams)), axis=0)
+    return latent + rng.normal(0, np.sqrt(R), (steps, streams))
+
+
+def both_scores(z: np.ndarray, Q: float, R: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return K-Scores and innovation scores of streams, by a filter that starts in its steady state."""
+    path = filters.filter_series(z, Q, R, start=filters.Belief(0.0, filters.steady_state(Q, R).var))
+    return (z - path.mean) / np.sqrt(path.var), (z - path.prior_mean) / np.sqrt(path.prior_var + path.noise)
+
+
+rows = []
+for ratio in 10.0 ** np.arange(-6, 3):
+    kscores, innovations = both_scores(simulate(ratio, 1.0), ratio, 1.0)
+    K = filters.steady_state(ratio, 1.0).gain
+    assert np.allclose(kscores, np.sqrt((1 - K) / K) * innovations)
+    rows.append((ratio, np.sqrt((1 - K) / K), kscores.std(), innovations.std()))
+scale = pd.DataFrame(rows, columns=["Q/R", "predicted", "K-Score", "innovation"])
+assert np.allclose(scale["K-Score"], scale["predicted"], rtol=0.02) and np.allclose(scale["innovation"], 1, rtol=0.02)
+
+# %% [markdown]
+# *Predict the plot:* at which $Q/R$ does a K-Score happen to have unit variance?
+
+# %%
+fig, ax = plots.panels()
+ax.loglog(scale["Q/R"], scale["predicted"], color=plots.INK, linewidth=1, label="√((1 − K) / K)")
+for column, name in (("K-Score", "kscore"), ("innovation", "innovation")):
+    look = plots.method(name, marker=True) | {"linestyle": "none", "label": f"{column}, simulated"}
+    ax.loglog(scale["Q/R"], scale[column], **look)
+ax.axhline(1, color=plots.GREY, linewidth=0.8)
+plots.label(ax, f"Standard deviation of the score under the model (n = {streams} streams × {steps:,} steps)", "Q / R", "standard deviation", legend=True)
+at = scale.set_index("Q/R")["K-Score"]
+plots.show(fig, f"At Q/R = 1e-4 a K-Score is {at.loc[1e-4]:.1f} times as large as a z-score, at 1e-2 {at.loc[1e-2]:.1f} times; the innovation form has unit variance everywhere.",
+           "Standard deviation of K-Scores falling with Q over R along the predicted curve; innovation scores stay at one.")
+
+# %% [markdown]
+# The curve crosses one where $K = \tfrac12$, that is at $Q/R = \tfrac12$, and nowhere else.
+#
+# The assertion inside the loop says more than the picture.
+# In the steady state a K-Score is *exactly* $\sqrt{(1 - K)/K}$ times the innovation score, stream by stream and step by step.
+# The direction of a policy gradient made from one or the other is the same; only its length differs.
+# So where does the length matter?
+#
+# - **Not much** for the policy under Adam, which divides a constant factor out again, up to its small ε.
+# - **In the critic's loss**, when it learns *normalized* returns: a smooth-L1 loss is quadratic near zero and linear beyond one, so the scale decides which.
+# - **In the advantage** $\hat G - V$: a target ten times as large is ten times as far from the critic's first guess.
+# - **With plain SGD, gradient clipping or an entropy bonus**, everywhere.
+#
+# A change of normalizer that also multiplies the scale by ten is two changes at once, and an experiment that compares them measures the sum.
+
+# %% [markdown]
+# ## White under the model
+#
+# A score built on the innovation has a second property under the model: it is *white*, each step uncorrelated with the others.
+# Whatever could have been predicted has been predicted.
+# The K-Score, being proportional to it, is white too.
+# We measure the autocorrelation on simulated streams, and will shortly measure it again on real ones.
+
+# %%
+def autocorrelation(values: np.ndarray, lag: int) -> float:
+    """Return the correlation of a series, (time,) or (time, streams), with itself `lag` steps later."""
+    early, late = values[:-lag] - values.mean(), values[lag:] - values.mean()
+    return float((early * late).mean() / values.var())
+
+
+model_stream = simulate(Q, R)
+model_scores, _ = both_scores(model_stream, Q, R)
+model_lags = {lag: autocorrelation(model_scores, lag) for lag in (1, 2, 5, 20)}
+assert max(map(abs, model_lags.values())) < 5 / np.sqrt(steps * streams) + 0.01
+Markdown("Autocorrelation of the K-Score under the model: " + ", ".join(f"{value:+.3f} at lag {lag}" for lag, value in model_lags.items()) + ".")
+
+# %% [markdown]
+# ## What an episode really looks like
+#
+# Now the real thing: CartPole and LunarLander, played by a policy that chooses at random.
+# The return of step $t$ is $G_t = r_t + \gamma G_{t+1}$, computed backwards from the end of the episode.
+
+# %%
+def discounted(rewards: list[float]) -> np.ndarray:
+    """Return the discounted return of every step, by the backward recursion."""
+    returns, later = [], 0.0
+    for reward in reversed(rewards):
+        later = reward + gamma * later
+        returns.append(later)
+    return np.array(returns[::-1])
+
+
+def random_episodes(name: str) -> list[np.ndarray]:
+    """Play episodes with random actions and return the returns of each."""
+    env, collected = gym.make(name), []
+    env.action_space.seed(seed)
+    for episode in range(episodes):
+        env.reset(seed=seed if episode == 0 else None)
+        rewards, done = [], False
+        while not done:
+            _, reward, terminated, truncated, _ = env.step(env.action_space.sample())
+            rewards.append(float(reward))
+            done = terminated or truncated
+        collected.append(discounted(rewards))
+    env.close()
+    return collected
+
+
+played = {name: random_episodes(name) for name in ("CartPole-v1", "LunarLander-v3")}
+steps_played = {name: sum(map(len, collected)) for name, collected in played.items()}
+
+# %% [markdown]
+# (The paper used LunarLander-v2. The library in use today has only v3: the same task, with fixes to the wind, to determinism and to the observation bounds.)
+#
+# *Predict the plot:* CartPole pays +1 for every step. Which shape have the returns of one episode, from its first step to its last?
+
+# %%
+def saw_tooth(ax, collected: list[np.ndarray], title: str, shown: int = 6):
+    """Draw consecutive episodes' returns and the streaming filter's belief of their mean."""
+    stream = np.concatenate(collected[:shown])
+    belief = filters.filter_series(stream, Q, R).mean
+    ax.plot(stream, color=plots.GREY, marker=".", markersize=3, linewidth=0.8, label="returns G")
+    ax.plot(belief, **plots.method("kscore") | {"label": "filter's belief x"})
+    for start in np.cumsum([len(returns) for returns in collected[:shown - 1]]):
+        ax.axvline(start, color=plots.INK, linewidth=0.6, linestyle=":")
+    return plots.label(ax, title, "step, episode after episode", "return", legend=True)
+
+
+fig, axes = plots.panels(2, 1, height=2.7)
+for ax, (name, collected) in zip(axes, played.items(), strict=True):
+    saw_tooth(ax, collected, f"{name}, random policy (6 of {episodes} episodes)")
+plots.show(fig, "Within an episode the returns of CartPole fall on a fixed curve; at each reset they jump up. The filter, expecting a random walk, runs after a saw-tooth.",
+           "Two panels of returns over consecutive episodes. CartPole: smooth falling teeth with jumps at resets. LunarLander: smooth waves ending in steep dips. The filter's belief lags behind both.")
+
+# %% [markdown]
+# In CartPole there is *no randomness at all* within an episode: an episode of $N$ steps has $G_t = (1 - \gamma^{N - t})/(1 - \gamma)$ for $t = 0, \dots, N - 1$, whatever happened in it.
+# All the information in those returns is the length of the episode.
+# The model (P1) would have the mean wander unpredictably, with independent noise on top.
+# We put numbers on the difference (D3).
+
+# %%
+for returns in played["CartPole-v1"]:
+    left = len(returns) - np.arange(len(returns))
+    assert np.allclose(returns, (1 - gamma**left) / (1 - gamma))
+
+correlations = {"model (P1)": model_lags}
+for name, collected in played.items():
+    scores = normalizers.make("kscore", Q=Q, R=R)(np.concatenate(collected))
+    correlations[name] = {lag: autocorrelation(scores, lag) for lag in model_lags}
+falling = {name: np.mean(np.concatenate([np.diff(returns) for returns in collected]) < 0) for name, collected in played.items()}
+white = pd.DataFrame(correlations).T.rename(columns="lag {}".format)
+assert falling["CartPole-v1"] == 1.0
+white["steps at which the return falls"] = pd.Series(falling).map("{:.0%}".format)
+white.fillna("").style.format(precision=2).set_caption("Autocorrelation of streamed K-Scores")
+
+# %% [markdown]
+# Under the model the scores are white.
+# On real episodes neighbouring scores are strongly correlated, because the filter keeps being surprised in the same direction: downwards, step after step, until the reset.
+
+# %% [markdown]
+# ## A high-pass filter
+#
+# With a constant gain the residual obeys a short recursion.
+# Subtract $x_t = (1 - K)x_{t-1} + K G_t$ from $G_t$:
+#
+# $$G_t - x_t = (1 - K)\,(G_t - x_{t-1}), \qquad\text{or, with the delay } B:\qquad G - x = \frac{(1 - K)(1 - B)}{1 - (1 - K)B}\;G .$$
+#
+# That is a textbook first-order high-pass filter: the numerator *differences* the signal, the denominator forgets.
+# A constant is removed completely, slow trends almost, and fast changes pass.
+# We feed sine waves of known frequency and measure what comes out.
+
+# %%
+def measured_response(frequency: float, K: float) -> float:
+    """Return the amplitude of the residual when a unit sine wave goes in."""
+    t = np.arange(6_000)
+    wave = np.sin(2 * np.pi * frequency * t)
+    path = filters.filter_series(wave, K**2 / (1 - K), 1.0, start=filters.Belief(0.0, K))
+    residual = (wave - path.mean)[3_000:]
+    return np.sqrt(2 * np.mean(residual**2))
+
+
+frequency = np.logspace(-3, np.log10(0.5), 200)
+delay = np.exp(-2j * np.pi * frequency)
+K_released = filters.steady_state(Q, R).gain
+cutoff = frequency[np.argmax(np.abs((1 - delay) / (1 - (1 - K_released) * delay)) > np.sqrt(0.5))]
+fig, ax = plots.panels()
+for K, color, line, mark in ((0.01, plots.GREEN, "-.", "^"), (K_released, plots.ORANGE, "-", "D"), (0.5, plots.BLUE, "--", "o")):
+    ax.loglog(frequency, np.abs((1 - K) * (1 - delay) / (1 - (1 - K) * delay)), color=color, linestyle=line)
+    probes = (0.002, 0.01, 0.05, 0.25)
+    ax.loglog(probes, [measured_response(p, K) for p in probes], mark, color=color, label=f"K = {K:.3f}")
+plots.label(ax, "How much of a wave is left in the residual (lines: theory, marks: measured)", "frequency, cycles per step", "amplitude", legend=True)
+plots.show(fig, f"Slow waves are removed, fast ones pass. The released CartPole setting (K = {K_released:.3f}) cuts more than half the power of whatever takes longer than {1 / cutoff:.0f} steps.",
+           "Amplitude response rising with frequency and levelling off, for three gains; measured marks lie on the curves.")
+
+# %% [markdown]
+# What does that mean for an agent?
+# Slower than the cut-off is what distinguishes *one episode from another*, which a baseline should leave in.
+# Faster is what happens *within* an episode, above all the jump at its start.
+# A streaming high-pass filter keeps the second and removes most of the first.
+
+# %% [markdown]
+# ## Who is praised, who is blamed
+#
+# Score all episodes with each normalizer, cut every episode into ten equal parts, and average the score of each part.
+# The shape of that curve is what a normalizer says about *position* rather than about *quality*.
+# To compare shapes, each curve is divided by the overall standard deviation of its scores.
+
+# %%
+KINDS = {
+    "zscore": {"name": "zscore"},
+    "running": {"name": "running"},
+    "ema": {"name": "ema", "decay": ema_decay},
+    "kscore": {"name": "kscore", "Q": Q, "R": R},
+    "refit": {"name": "kscore", "mode": "refit", "Q": Q, "R": R},
+    "innovation": {"name": "kscore", "mode": "innovation", "Q": Q, "R": R},
+    "adaptive": {"name": "kscore", "variant": "adaptive", "Q": 0.1, "R": 1.0, "alpha": alpha},
+}
+
+
+def scored(kind: str, collected: list[np.ndarray]) -> list[np.ndarray]:
+    """Score consecutive episodes with a fresh normalizer of this kind."""
+    normalizer = normalizers.make(**KINDS[kind])
+    return [normalizer(returns) for returns in collected]
+
+
+def by_position(scores: list[np.ndarray], parts: int = 10) -> np.ndarray:
+    """Return the mean score of each tenth of the episodes, in units of the overall spread."""
+    long_enough = [episode for episode in scores if len(episode) >= parts]
+    means = [[part.mean() for part in np.array_split(episode, parts)] for episode in long_enough]
+    return np.mean(means, axis=0) / np.std(np.concatenate(scores))
+
+# %% [markdown]
+# *Predict the plot:* for a per-episode z-score the early steps of CartPole always win and the late ones always lose. Does streaming the filter change that?
+
+# %%
+fig, axes = plots.panels(1, 2, height=3.6, sharey=True)
+tenths = np.arange(5, 100, 10)
+for ax, (name, collected) in zip(axes, played.items(), strict=True):
+    for kind in ("zscore", "running", "ema", "kscore", "refit", "adaptive"):
+        ax.plot(tenths, by_position(scored(kind, collected)), **plots.method(kind, marker=True))
+    ax.axhline(0, color=plots.INK, linewidth=0.6)
+    plots.label(ax, f"{name} (n = {episodes} episodes)", "position in the episode, %", "")
+axes[0].set_ylabel("mean score / spread")
+handles, names = axes[0].get_legend_handles_labels()
+fig.legend(handles, names, loc="outside lower center", ncols=3)
+positive = {kind: np.mean(np.concatenate(scored(kind, played["CartPole-v1"])) > 0) for kind in KINDS}
+plots.show(fig, f"On CartPole all scores fall with the position. The share of praised steps (score above zero) is {100 * positive['zscore']:.0f} % for the per-episode Z-Score, {100 * positive['kscore']:.0f} % for the streamed K-Score and {100 * positive['refit']:.0f} % for refit. On LunarLander position explains little.",
+           "Mean score against position in the episode for six normalizers in two environments. On CartPole all fall from positive to negative, the streamed K-Score steeply at first and refit last; on LunarLander the curves are nearly flat.")
+
+# %% [markdown]
+# On CartPole every normalizer says that early steps were good and late steps were bad.
+# That is in the returns themselves, and a critic that knows the state is the cure.
+# The K-Scores differ in *where they change their mind*: the streamed one early, `refit` late.
+# A random policy falls after some twenty steps, hardly longer than the filter's memory of $1/K$ steps, so the difference is still small here.
+# How does it go on as the agent gets better?
+
+# %% [markdown]
+# ## Long episodes, without playing any
+#
+# Because CartPole's returns depend on nothing but the length of the episode, we can write down the returns of a policy that survives 500 steps without having one.
+# We give each normalizer ten episodes of equal length and look at the last.
+#
+# *Predict the plot:* which share of the steps gets a positive score, as episodes grow from 10 steps to 500?
+
+# %%
+def cartpole_returns(length: int) -> np.ndarray:
+    """Return the returns of a CartPole episode of this length; there is only one possibility."""
+    return (1 - gamma ** (length - np.arange(length))) / (1 - gamma)
+
+
+lengths = np.array([10, 20, 50, 100, 200, 350, 500])
+praised = {kind: [np.mean(scored(kind, [cartpole_returns(n)] * 10)[-1] > 0) for n in lengths] for kind in KINDS if kind != "innovation"}
+fig, ax = plots.panels(height=3.4)
+for kind, share in praised.items():
+    ax.plot(lengths, 100 * np.array(share), **plots.method(kind, marker=True))
+plots.label(ax, "Praised steps (score above zero) in a CartPole episode", "length of the episodes", "% of the steps")
+ax.set(ylim=(0, 100))
+fig.legend(loc="outside lower center", ncols=3)
+memory = 1 / K_released
+plots.show(fig, f"In an episode of 500 steps the streamed K-Score praises the first {100 * praised['kscore'][-1]:.0f} %, the Z-Score the first {100 * praised['zscore'][-1]:.0f} %, and refit the first {100 * praised['refit'][-1]:.0f} %: all but the last {500 * (1 - praised['refit'][-1]):.0f} steps.",
+           "Share of steps with a positive score against episode length: falling for the streamed K-Score, rising towards one hundred percent for refit, near one half for the others.")
+
+# %% [markdown]
+# Here is the sharpest contrast of this chapter, and it lies *between two readings of the same method*.
+# The streaming filter catches up with the episode and is disappointed ever after.
+# The released form takes its baseline from the end of the filter's path, and since the filter remembers only about $1/K$ steps, that is the level of the *last few returns of the episode*: everything before them looks good.
+# The final steps, those that led to the fall, are singled out for blame.
+#
+# Neither is plainly right.
+# Blaming the last ten actions before a fall is good advice in CartPole.
+# Whether it speeds up training cannot be read off a picture; that is what experiments are for.
+
+# %% [markdown]
+# ## Order matters
+#
+# A z-score does not care in which order its samples come; a filter does.
+# For the steps of one episode there is an order.
+# But for *exchangeable* samples, such as the rewards of several answers to one prompt, which KRPO (Wang and co-authors, 2025) streams through a filter, any order is as good as another, and so the score of the same sample should not depend on it (D4).
+# Take ten rewards, shuffle them many times, and follow the score of one of them.
+
+# %%
+group = rng.normal(0, 1, 10)
+followed = 4
+
+
+def score_of_followed(order: np.ndarray, kind: dict) -> float:
+    """Score the group in this order with a fresh normalizer and return the score of the followed sample."""
+    return normalizers.make(**kind)(group[order])[np.flatnonzero(order == followed)[0]]
+
+
+krpo = {"Q": 1e-5, "R": 1e-2}
+orders = [rng.permutation(10) for _ in range(500)]
+spread = {
+    "Z-Score, per episode": np.ptp([score_of_followed(o, {"name": "zscore"}) for o in orders]),
+    "K-Score, stream": np.ptp([score_of_followed(o, {"name": "kscore", **krpo}) for o in orders]),
+    "K-Score, refit": np.ptp([score_of_followed(o, {"name": "kscore", "mode": "refit", **krpo}) for o in orders]),
+}
+assert spread["Z-Score, per episode"] < 1e-12 < spread["K-Score, refit"]
+pd.Series(spread, name=f"range of one sample's score over {len(orders)} orders").map("{:.2f}".format).to_frame()
+
+# %% [markdown]
+# Even `refit`, which scores the whole group by one final belief, depends on the order, because the last samples weigh more than the first.
+# With $Q = 0$ the final belief would be a plain average, and the dependence would vanish; you can check that in an exercise.
+
+# %% [markdown]
+# ## The adaptive variant, in both readings
+#
+# The paper's adaptive filter re-estimates the noise from squared surprises (P6):
+#
+# $$R_t = \alpha R_{t-1} + (1 - \alpha)\,(z_t - x_{t-1})^2 .$$
+#
+# It does not say whether the gain at step $t$ uses $R_{t-1}$ or the new $R_t$.
+# The released code computes the gain first (`R_timing="after"`); the other order is as natural (`"before"`).
+# It makes a difference when something unusual happens, so we make two unusual things happen: one outlier, and later one lasting jump.
+#
+# *Predict the plot:* after the lasting jump we *want* the filter to follow quickly. Does a noise level that rises with surprises raise or lower its gain?
+
+# %%
+quiet = rng.normal(0, 1, 260)
+quiet[60] += 15                                       # an outlier
+quiet[140:] += 8                                      # a new regime
+truth = np.where(np.arange(260) >= 140, 8.0, 0.0)
+fixed = filters.filter_series(quiet, Q=0.05, R=1.0)
+readings = {timing: filters.adaptive_filter_series(quiet, 0.05, 1.0, alpha, R_timing=timing) for timing in ("after", "before")}
+looks = {"fixed R": (fixed, plots.ORANGE, "-"), "adaptive, R after the gain (released)": (readings["after"], plots.BROWN, "--"),
+         "adaptive, R before the gain": (readings["before"], plots.BLUE, "-.")}
+fig, (top, bottom) = plots.panels(2, 1, height=2.5, sharex=True)
+top.plot(quiet, ".", color=plots.GREY, markersize=4)
+for name, (path, color, line) in looks.items():
+    top.plot(path.mean, color=color, linestyle=line)
+    bottom.plot(path.gain, color=color, linestyle=line, label=name)
+plots.label(top, "Belief", "", "value")
+plots.label(bottom, "Gain", "step", "K")
+fig.legend(loc="outside lower center", ncols=3)
+released, alternative = "adaptive, R after the gain (released)", "adaptive, R before the gain"
+hurt = {name: np.abs(path.mean - truth)[60:90].mean() for name, (path, _, _) in looks.items()}
+lag = {name: np.abs(path.mean - truth)[140:180].mean() for name, (path, _, _) in looks.items()}
+plots.show(fig, f"Surprise lowers the adaptive gain. After the jump (step 140) that is the wrong way: over 40 steps the beliefs are off by {lag[released]:.1f} (released order) and {lag[alternative]:.1f} on average, the fixed one by {lag['fixed R']:.1f}. After the outlier (step 60) it helps only if R is raised in time: {hurt[alternative]:.1f} against {hurt['fixed R']:.1f} for the fixed filter and {hurt[released]:.1f} in the released order.",
+           "Beliefs and gains of three filters on a stream with an outlier and a jump; the adaptive gains collapse at both events, and the adaptive beliefs follow the jump later.")
+
+# %% [markdown]
+# The adaptive filter explains every surprise as noise; it has no means to explain it as change, because only $R$ adapts and $Q$ does not.
+# "Adaptive" here does not mean *quicker to adapt*.
+# With the new $R_t$ in the gain it means *robust to outliers and slower to follow*.
+# In the released order the outlier has already moved the belief when the gain falls, and the low gain then holds the belief where the outlier put it: the lock is fitted after the door was open.
+#
+# The two readings differ in one more way.
+# With the new $R_t$ in the gain, a surprise is partly measured against itself: $S_t \ge (1 - \alpha)\,\nu_t^2$, so the innovation score can never exceed $1/\sqrt{1 - \alpha}$.
+# The released order has no such bound.
+
+# %%
+bound = 1 / np.sqrt(1 - alpha)
+largest = {timing: np.max(np.abs(normalizers.make("kscore", variant="adaptive", mode="innovation", Q=0.05, R=1.0,
+                                                  alpha=alpha, R_timing=timing)(quiet))) for timing in readings}
+assert largest["before"] <= bound < largest["after"]
+Markdown(f"Largest innovation score on this stream: **{largest['after']:.1f}** with the old R in the gain, **{largest['before']:.1f}** with the new (bound: {bound:.2f}).")
+
+# %% [markdown]
+# ## One outlier, every normalizer
+#
+# What does one freak return do to the scores: its own, and those of its neighbours?
+# We take a stream of quiet unit-variance returns, add one value of 15, and compare scores with and without it.
+
+# %%
+calm = rng.normal(0, 1, 120)
+spoiled = calm.copy()
+spoiled[60] = 15.0
+rows = {}
+for kind, options in KINDS.items():
+    settings = options | ({"Q": 0.05, "R": 1.0} if options["name"] == "kscore" else {})
+    clean, hit = (normalizers.make(**settings)(values) for values in (calm, spoiled))
+    change = np.abs(hit - clean) / clean.std()
+    rows[plots.METHODS[kind]["label"]] = (hit[60] / clean.std(), change[:60].mean(), change[61:71].mean(), change[71:].mean())
+pd.DataFrame(rows, index=["score of the outlier", "change before it", "next ten steps", "after that"]).T.style.format(precision=2).set_caption("In units of the spread of the clean scores")
+
+# %% [markdown]
+# Four characters emerge.
+# The per-episode Z-Score lets an outlier reach *back in time*: every score of its episode changes, also before it.
+# Running and moving deviations are hit afterwards, and for long.
+# The simple filter forgets it within some ten steps.
+# The adaptive filter is hit hardest in the next steps, because the raised noise level holds its belief and its scale off balance.
+# And `refit` does not notice at all: its baseline comes from the end of the episode, and the outlier is long forgotten by then.
+# (Move it to the last step and `refit` is hit worst of all; try it.)
+
+# %% [markdown]
+# ## `stream` and `refit`
+#
+# Algorithm 1 of the paper carries the filter's state from step to step and from episode to episode (P9).
+# The released code makes a new filter for every episode, runs it to the end, and scores all returns of the episode by the *final* belief (R1, commit 5667b45).
+# Within one episode this is $(G_t - a)/b$ with constants $a$ and $b$.
+# So `refit` is an affine map of the episode, and any later z-scoring undoes it completely.
+
+# %%
+zscore, refit = normalizers.make("zscore"), normalizers.make(**KINDS["refit"])
+undone = max(np.abs(zscore(refit(returns)) - zscore(returns)).max() for collected in played.values() for returns in collected)
+streamed_gap = max(np.abs(zscore(s) - zscore(g)).max() for s, g in zip(scored("kscore", played["CartPole-v1"]), played["CartPole-v1"], strict=True))
+sizes = pd.DataFrame({name: [np.std(np.concatenate(scored(kind, collected))) for kind in KINDS] for name, collected in played.items()},
+                     index=[plots.METHODS[kind]["label"] for kind in KINDS])
+assert undone < 1e-5 < streamed_gap
+Markdown(f"Z-scoring after `refit` differs from z-scoring the raw returns by at most **{undone:.0e}** over all {2 * episodes} episodes; after `stream`, by up to **{streamed_gap:.1f}**.")
+
+# %% [markdown]
+# This matters for the paper's experiments, because its released GAE and PPO code z-scores the advantages afterwards, in the Kalman arm too (R2).
+# What the policy sees of the normalizer then passes through the critic alone.
+#
+# And what the critic sees is mostly scale.
+# Here are the standard deviations of all scores, on the same episodes:
+
+# %%
+sizes.style.format(precision=2).set_caption(f"Standard deviation of the scores, random policy, n = {episodes} episodes each")
+
+# %%
+final = filters.filter_series(played["CartPole-v1"][0], Q, R).var[-1]
+Markdown(f"""With the released CartPole setting the filter ends an episode with $P_N \\approx$ {final:.1e} and divides the returns by $\\sqrt{{P_N}} \\approx$ {np.sqrt(final):.3f}:
+the scores are not normalized but *magnified*, by a factor of about {1 / np.sqrt(final):.0f}.
+A learning rate and a loss that suit z-scores meet targets of another size.""")
+
+# %% [markdown]
+# ## All of them, side by side
+#
+# The same three CartPole episodes through every normalizer.
+# Each panel has its own vertical axis; read the numbers on it.
+
+# %%
+fig, axes = plots.panels(4, 2, height=1.7, sharex=True)
+three = played["CartPole-v1"][:3]
+axes[0, 0].plot(np.concatenate(three), color=plots.GREY)
+plots.label(axes[0, 0], "returns", "", "")
+for ax, kind in zip(axes.flat[1:], KINDS, strict=True):
+    look = plots.method(kind)
+    ax.plot(np.concatenate(scored(kind, three)), color=look["color"])
+    ax.axhline(0, color=plots.INK, linewidth=0.5)
+    plots.label(ax, look["label"], "", "")
+for ax in axes.flat:
+    for start in np.cumsum([len(returns) for returns in three[:-1]]):
+        ax.axvline(start, color=plots.INK, linewidth=0.6, linestyle=":")
+for ax in axes[-1]:
+    ax.set_xlabel("step, episode after episode")
+plots.show(fig, f"Dotted lines are resets. The streamed forms respond to resets, the per-episode forms to position, and the spreads range from {sizes['CartPole-v1'].min():.1f} to {sizes['CartPole-v1'].max():.0f}.",
+           "Eight small panels: the raw returns of three CartPole episodes and their scores under seven normalizers, with very different vertical scales.")
+
+# %% [markdown]
+# ## When it fails
+#
+# We have met the failures on the way: a saw-tooth in place of a random walk, a jump explained as noise, an order that should not matter.
+# One more belongs here, the plainest of all.
+# Multiply all rewards by a constant, as an environment's author might any day.
+# A z-score does not notice; a filter with fixed $Q$ and $R$ does.
+
+# %%
+collected = played["CartPole-v1"]
+rows = {}
+for kind in ("zscore", "running", "kscore", "refit", "adaptive"):
+    base = np.std(np.concatenate(scored(kind, collected)))
+    rows[plots.METHODS[kind]["label"]] = [np.std(np.concatenate(scored(kind, [factor * returns for returns in collected]))) / base for factor in (0.01, 1.0, 100.0)]
+sensitivity = pd.DataFrame(rows, index=["rewards × 0.01", "rewards × 1", "rewards × 100"]).T
+assert np.allclose(sensitivity.loc["Z-Score, per episode"], 1, rtol=1e-3)
+assert np.isclose(sensitivity.loc["K-Score, refit", "rewards × 100"], 100, rtol=0.01)
+sensitivity.style.format(precision=3).set_caption("Spread of the scores, relative to unscaled rewards")
+
+# %% [markdown]
+# A normalizer that passes the scale of the rewards straight through does not normalize.
+# The simple K-Score is a *centring* device with a scale that the user sets through $Q$ and $R$; the adaptive one takes part of the scale from the data.
+# This is why the paper has to pick $(Q, R)$ anew for each model and environment.
+
+# %% [markdown]
+# ## What this does not show
+#
+# No policy was trained here.
+# A score with an odd scale or shape may still train well: Adam forgives scale, and critics forgive shape.
+# The random policy is the start of training, not its course, and LunarLander's later episodes cannot be written down as CartPole's can.
+# Which normalizer trains faster is a question for experiments with many seeds, not for this chapter.
+
+# %% [markdown]
+# ## Exercises
+#
+# **Exercise 1 (recall).** Write the K-Score of a single return under a given prior as a multiple of the innovation score.
+
+# %% tags=["solution"]
+def kscore_over_innovation(prior: filters.Belief, R: float) -> float:
+    """Return the factor between (G - x)/√P and (G - x⁻)/√(P⁻ + R)."""
+    ### BEGIN SOLUTION
+    K = filters.gain(prior, R)
+    return np.sqrt((1 - K) / K)
+    ### END SOLUTION
+
+
+# %% tags=["check"]
+prior, G = filters.Belief(2.0, 3.0), 7.0
+after = filters.update(prior, G, R=0.5)
+innovation_score = (G - prior.mean) / np.sqrt(prior.var + 0.5)
+assert np.isclose((G - after.mean) / np.sqrt(after.var), kscore_over_innovation(prior, 0.5) * innovation_score)
+
+# %% [markdown]
+# **Exercise 2 (apply).** Find a setting of the K-Score in `refit` mode, on the KRPO example, whose scores do *not* depend on the order of the samples.
+
+# %% tags=["solution"]
+orderless = {"name": "kscore", "mode": "refit", "Q": 1e-5, "R": 1e-2}
+### BEGIN SOLUTION
+orderless = {"name": "kscore", "mode": "refit", "Q": 0.0, "R": 1e-2}
+### END SOLUTION
+
+# %% tags=["check"]
+assert normalizers.make(**orderless).mode == "refit"
+assert np.ptp([score_of_followed(order, orderless) for order in orders]) < 1e-9, "the score still depends on the order"
+
+# %% [markdown]
+# **Exercise 3 (apply).** For CartPole, compute the discounted return of the first step of an episode of $N$ steps, and the longest episode after which one more step changes it by less than one percent. What does that say about returns as a measure of quality in long episodes?
+
+# %% tags=["solution"]
+def first_return(N: int, gamma: float = 0.99) -> float:
+    """Return G at the first step of a CartPole episode of N steps."""
+    ### BEGIN SOLUTION
+    return (1 - gamma**N) / (1 - gamma)
+    ### END SOLUTION
+
+
+one_percent = 0
+### BEGIN SOLUTION
+one_percent = next(N for N in range(1, 1000) if first_return(N + 1) / first_return(N) - 1 < 0.01)
+### END SOLUTION
+
+# %% tags=["check"]
+assert np.isclose(first_return(3), 1 + 0.99 + 0.99**2)
+assert one_percent == 69
+
+# %% [markdown]
+# **Exercise 4 (open).** Design a normalizer whose score for a step does not depend on the step's position in a CartPole episode *on average*, using only what earlier episodes told you. Hint: keep one statistic for each position.
+
+# %% tags=["solution"]
+def position_scores(earlier: list[np.ndarray], returns: np.ndarray) -> np.ndarray:
+    """Subtract, at each step, the mean return that earlier episodes had at the same step (their last value if shorter)."""
+    ### BEGIN SOLUTION
+    baseline = [np.mean([episode[min(t, len(episode) - 1)] for episode in earlier]) for t in range(len(returns))]
+    return returns - np.array(baseline)
+    ### END SOLUTION
+
+
+# %% tags=["check"]
+cartpole = played["CartPole-v1"]
+assert np.allclose(position_scores(cartpole[:1], cartpole[0]), 0)
+half = len(cartpole) // 2
+slopes = [np.polyfit(np.arange(len(g)), position_scores(cartpole[:half], g), 1)[0] for g in cartpole[half:] if len(g) >= 10]
+raw = [np.polyfit(np.arange(len(g)), g, 1)[0] for g in cartpole[half:] if len(g) >= 10]
+assert abs(np.mean(slopes)) < 0.5 * abs(np.mean(raw)), "the scores still fall with the position almost as the returns do"
+
+# %% [markdown]
+# ## Summary
+
+# %%
+Markdown(f"""
+- Under the model the K-Score has the standard deviation $\\sqrt{{(1-K)/K}}$: measured and predicted agree to {100 * np.abs(scale["K-Score"] / scale["predicted"] - 1).max():.1f} % over {len(scale)} ratios; it is the innovation score times a constant.
+- Real returns break the model: the return falls at {100 * falling["CartPole-v1"]:.0f} % of CartPole's steps and {100 * falling["LunarLander-v3"]:.0f} % of LunarLander's, and streamed K-Scores have a lag-one autocorrelation of {correlations["CartPole-v1"][1]:.2f} and {correlations["LunarLander-v3"][1]:.2f} instead of 0 (n = {steps_played["CartPole-v1"]:,} and {steps_played["LunarLander-v3"]:,} steps of a random policy).
+- Streaming is a high-pass filter. In a CartPole episode of 500 steps it praises the first {100 * praised["kscore"][-1]:.0f} % of the steps; the released `refit` praises the first {100 * praised["refit"][-1]:.0f} %, the per-episode Z-Score {100 * praised["zscore"][-1]:.0f} %.
+- The adaptive filter takes every surprise for noise: after a jump it is off by {lag[released]:.1f} on average where the fixed filter is off by {lag["fixed R"]:.1f}.
+- `refit` is undone by a later z-scoring, to {undone:.0e}; what remains is the scale that the critic sees.
+- Rewards a hundred times as large make `refit` scores {sensitivity.loc["K-Score, refit", "rewards × 100"]:.0f} times as large.
+""")
+
+# %% [markdown]
+# **References.** Z. Xia and Q. Li, *K-Score*; released code at commit 5667b45 of the repository named in its abstract.
+# H. Wang and co-authors, *Kalman Filter Enhanced Group Relative Policy Optimization* (KRPO, 2025).
+# H. van Hasselt and co-authors, *Learning values across many orders of magnitude* (PopArt, 2016), on scale as a problem of its own.
+# T. Kailath, *An innovations approach to least-squares estimation*, IEEE Transactions on Automatic Control 13 (1968).
+
+# %%
+provenance.footer(started, seed=seed, streams=streams, steps=steps, episodes=episodes, gamma=gamma, Q=Q, R=R, alpha=alpha, ema_decay=ema_decay)
