@@ -49,8 +49,9 @@ def chapters(patterns: Iterable[str] = ()) -> list[Path]:
 
 
 def _matches(stem: str, pattern: str) -> bool:
-    number = stem.split("_")[0]
-    return fnmatch.fnmatch(stem, pattern) or pattern in (number, number.lstrip("0"))
+    if pattern.isdecimal():
+        return int(pattern) == int(stem.split("_")[0])
+    return fnmatch.fnmatchcase(stem, pattern)
 
 
 def profile(name: str) -> dict[str, dict]:

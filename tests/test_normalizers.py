@@ -336,7 +336,7 @@ def test_saving_and_loading_through_json_goes_on_as_if_uninterrupted(label):
 
 
 @every_config
-@pytest.mark.parametrize("size", [1.0, 1e90])
+@pytest.mark.parametrize("size", [1.0, -1.0, 1e90])
 def test_a_state_is_plain_numbers_that_can_be_loaded_again(label, size):
     normalizer, other = built(label), built(label)
     for returns in ([0.0], size * EPISODES[0]):

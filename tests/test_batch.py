@@ -1,0 +1,123 @@
+"""The batch runner and its command line, on small notebooks made here."""
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from kscore import batch
+from kscore.__main__ import main
+
+
+@pytest.fixture
+def notebook(tmp_path):
+    """Write a notebook from code cells and return its path."""
+
+    def write(*sources, name="07_small"):
+        cells = [new_markdown_cell("# Small\n\n[next](08_other.ipynb)")]
+        cells += [new_code_cell(source) for source in sources]
+        kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+        path = tmp_path / f"{name}.ipynb"
+        nbformat.write(new_notebook(cells=cells, metadata={"kernelspec": kernel}), path)
+        return path
+
+    return write
+
+
+@pytest.fixture
+def collection(notebook, tmp_path, monkeypatch):
+    """Two chapters, the second of which fails, in place of the real ones."""
+    notebook("print('one')", name="00_good")
+    notebook("a = 1", "raise RuntimeError('out of luck')", "a = 2", name="01_bad")
+    monkeypatch.setattr(batch, "NOTEBOOKS", tmp_path)
+    return tmp_path
+
+
+def test_chapters_are_found_by_name_number_and_glob(collection):
+    def found(*patterns):
+        return [path.stem for path in batch.chapters(patterns)]
+
+    assert found() == found("*") == found("1", "00") == ["00_good", "01_bad"]
+    assert found("0") == found("00_good") == found("*go*") == ["00_good"]
+    with pytest.raises(ValueError, match="'00_god'.*did you mean '00_good'"):
+        found("00_god")
+
+
+def test_a_good_notebook_is_executed_and_its_page_links_to_pages(notebook, tmp_path):
+    target = tmp_path / "out" / "07_small.ipynb"
+    outcome = batch.execute(notebook("6 * 7"), target)
+    assert outcome.status == "ok" and outcome.error == "" and outcome.seconds > 0
+    page = batch.write_page(target).read_text(encoding="utf-8")
+    assert "42" in page and 'href="08_other.html"' in page and "08_other.ipynb" not in page
+
+
+def test_a_failing_notebook_is_an_outcome_with_its_cell_and_error(notebook, tmp_path):
+    outcome = batch.execute(notebook("a = 1", "a / 0"), tmp_path / "out.ipynb")
+    assert outcome.status == "failed"
+    assert outcome.error.startswith("cell 2: ZeroDivisionError")
+
+
+def test_parameters_reach_the_notebook(notebook, tmp_path):
+    source = notebook("size: int = 1", "print('size', size)")
+    cells = nbformat.read(source, as_version=4)
+    cells.cells[1].metadata.tags = ["parameters"]
+    nbformat.write(cells, source)
+    batch.execute(source, tmp_path / "out.ipynb", {"size": 5})
+    assert "size 5" in (tmp_path / "out.ipynb").read_text()
+
+
+def test_the_command_runs_all_reports_all_and_fails_if_one_failed(collection, tmp_path, capsys):
+    out = tmp_path / "build"
+    assert main(["run", "--out", str(out)]) == 1
+    printed = capsys.readouterr().out
+    assert "00_good  ok" in printed and "01_bad   failed" in printed and "out of luck" in printed
+    assert (out / "00_good.html").exists() and not (out / "01_bad.html").exists()
+
+
+def test_publish_copies_outputs_and_nothing_else(notebook, tmp_path):
+    source = notebook("print('hello')")
+    before = nbformat.read(source, as_version=4)
+    executed = tmp_path / "executed.ipynb"
+    batch.execute(source, executed)
+    batch.publish(source, executed)
+    after = nbformat.read(source, as_version=4)
+    assert after.cells[1].outputs[0].text == "hello\n"
+    assert after.cells[1].execution_count == 1
+    assert [(c.id, c.source, c.metadata) for c in after.cells] == [(c.id, c.source, c.metadata) for c in before.cells]
+
+
+@pytest.mark.parametrize("change", ["edited", "parameterized", "failed"])
+def test_publish_refuses_what_is_not_the_chapter_and_leaves_it_alone(notebook, tmp_path, change):
+    source = notebook("1 / 0" if change == "failed" else "x = 1")
+    executed = tmp_path / "executed.ipynb"
+    batch.execute(source, executed, {"x": 2} if change == "parameterized" else None)
+    if change == "edited":
+        content = nbformat.read(source, as_version=4)
+        content.cells[1].source = "x = 3"
+        nbformat.write(content, source)
+    before = source.read_bytes()
+    with pytest.raises(ValueError, match="before publishing"):
+        batch.publish(source, executed)
+    assert source.read_bytes() == before
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["run", "99"], "chapter must be one of"),
+    (["run", "--profile", "quik"], "did you mean 'quick'"),
+    (["publish", "--from", "nowhere"], "does not exist: run the chapter first"),
+])
+def test_mistakes_on_the_command_line_get_a_sentence(arguments, message, capsys):
+    assert main(arguments) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_list_names_the_chapters(collection, capsys):
+    assert main(["list"]) == 0
+    assert capsys.readouterr().out.split() == ["00_good", "01_bad"]
+
+
+def test_the_quick_profile_names_only_chapters_and_parameters_that_exist():
+    import papermill
+
+    for chapter, parameters in batch.profile("quick").items():
+        known = papermill.inspect_notebook(batch.NOTEBOOKS / f"{chapter}.ipynb")
+        assert set(parameters) <= set(known), chapter

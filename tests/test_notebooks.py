@@ -1,0 +1,98 @@
+"""Every chapter: its pair in sync, its outputs published, and its code running in all three ways of use."""
+
+import base64
+import os
+import subprocess
+import sys
+
+import jupytext
+import nbformat
+import pytest
+from jupytext.config import load_jupytext_config
+
+from kscore import ROOT, batch
+
+CHAPTERS = batch.chapters()
+each_chapter = pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+
+
+def code_cells(path):
+    cells = nbformat.read(path, as_version=4).cells
+    return [cell for cell in cells if cell.cell_type == "code" and cell.source.strip()]
+
+
+def outputs(path):
+    return [output for cell in code_cells(path) for output in cell.outputs]
+
+
+def test_there_are_chapters():
+    assert [path.stem for path in CHAPTERS][:2] == ["00_start_here", "01_filter_derivation"]
+
+
+@each_chapter
+def test_the_pair_is_in_sync(path):
+    script = path.with_suffix(".py")
+    written = jupytext.writes(jupytext.read(path), fmt="py:percent", config=load_jupytext_config(str(script)))
+    assert written == script.read_text(encoding="utf-8"), "run `make sync`"
+
+
+@each_chapter
+def test_outputs_are_published_for_every_cell_in_order(path):
+    counts = [cell.execution_count for cell in code_cells(path)]
+    assert counts == list(range(1, len(counts) + 1)), "run `make run` and `make publish`"
+
+
+@each_chapter
+def test_published_outputs_are_clean(path):
+    stored = outputs(path)
+    assert not [output for output in stored if output.output_type == "error"]
+    assert not [output for output in stored if output.get("name") == "stderr"]
+    assert str(ROOT) not in nbformat.writes(nbformat.read(path, as_version=4)), "a path of one machine is published"
+
+
+@each_chapter
+def test_every_published_figure_has_alt_text(path):
+    pictures = [output for output in outputs(path) if "image/png" in output.get("data", {})]
+    assert pictures
+    assert all(output.metadata.get("image/png", {}).get("alt") for output in pictures)
+
+
+@each_chapter
+def test_the_parameters_cell_holds_commented_typed_literals(path):
+    tagged = [cell for cell in code_cells(path) if "parameters" in cell.metadata.get("tags", [])]
+    assert len(tagged) == 1
+    for line in tagged[0].source.splitlines():
+        assignment, _, comment = line.partition("#")
+        name, _, kind = assignment.partition("=")[0].partition(":")
+        assert name.strip().isidentifier() and kind.strip() and comment.strip(), line
+
+
+@each_chapter
+def test_every_solution_is_followed_by_a_check(path):
+    tags = [cell.metadata.get("tags", []) for cell in code_cells(path)]
+    solutions = [i for i, tag in enumerate(tags) if "solution" in tag]
+    assert len(solutions) >= 3
+    assert all("check" in tags[i + 1] for i in solutions)
+
+
+@each_chapter
+def test_it_runs_headlessly_with_quick_parameters(path, tmp_path):
+    target = tmp_path / path.name
+    outcome = batch.execute(path, target, batch.profile("quick").get(path.stem))
+    assert outcome.status == "ok", outcome.error
+    page = batch.write_page(target).read_text(encoding="utf-8")
+    assert "<img" in page and batch.NO_ALT not in page
+
+
+@each_chapter
+def test_it_runs_as_a_plain_script_from_anywhere(path, tmp_path):
+    environment = os.environ | {"MPLBACKEND": "Agg"}
+    run = subprocess.run([sys.executable, path.with_suffix(".py")], cwd=tmp_path, env=environment, capture_output=True)
+    assert run.returncode == 0, run.stderr.decode()[-2000:]
+
+
+def test_the_readme_figure_is_the_published_one():
+    tagged = [cell for cell in code_cells(CHAPTERS[0]) if "figure-file:overview.png" in cell.metadata.get("tags", [])]
+    picture = next(output.data["image/png"] for output in tagged[0].outputs if "image/png" in output.get("data", {}))
+    assert (batch.FIGURES / "overview.png").read_bytes() == base64.b64decode(picture)
+    assert "notebooks/figures/overview.png" in (ROOT / "README.md").read_text(encoding="utf-8")
