@@ -8,23 +8,30 @@ from numbers import Real
 import numpy as np
 
 LARGEST = 1e100
-"""Numbers beyond this size are refused: their squares would overflow on the way to a score."""
+"""Observations beyond this size are refused: the squares on the way to a score would come near overflow."""
+
+LARGEST_VARIANCE = 10 * LARGEST**2  # what the square of a difference of two observations can reach
 
 
-def number(name: str, value: float, *, low: float = -LARGEST, high: float = LARGEST, above: float | None = None,
+def number(name: str, value: float, *, low: float = -LARGEST, high: float = LARGEST,
            below: float | None = None) -> float:
-    """Return `value` as a float if it lies in [low, high] and, where given, strictly above and below a bound."""
+    """Return `value` as a plain float if it lies in [low, high] and, where given, strictly below a bound."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise ValueError(f"{name} must be a number, got {value!r}")
-    if not math.isfinite(value):
+    if value != value or value in (math.inf, -math.inf):
         raise ValueError(f"{name} must be finite, got {value}")
-    if above is not None and value <= above:
-        raise ValueError(f"{name} must be {'positive' if above == 0 else f'greater than {above:g}'}, got {value}")
     if below is not None and value >= below:
         raise ValueError(f"{name} must be less than {below:g}, got {value}")
     if not low <= value <= high:
         raise ValueError(f"{name} must be between {low:g} and {high:g}, got {value}")
     return float(value)
+
+
+def variance(name: str, value: float, *, positive: bool = False) -> float:
+    """Return `value` as a plain float if it can be a variance: not negative or, where asked for, positive."""
+    if positive and isinstance(value, Real) and not isinstance(value, bool) and value <= 0:
+        raise ValueError(f"{name} must be positive, got {value}")
+    return number(name, value, low=0, high=LARGEST_VARIANCE)
 
 
 def choice(name: str, value: str, allowed: Iterable[str]) -> str:
@@ -40,9 +47,12 @@ def choice(name: str, value: str, allowed: Iterable[str]) -> str:
 def series(name: str, values: object, *, dims: tuple[int, ...] = (1,)) -> np.ndarray:
     """Return `values` as a non-empty array of finite floats with an allowed number of dimensions."""
     try:
-        array = np.asarray(values, dtype=float)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must be an array of numbers, got {values!r:.200}") from None
+        array = np.asarray(values)
+    except ValueError:  # a ragged list, for example
+        array = np.asarray(None)
+    if array.dtype.kind not in "iuf":
+        raise ValueError(f"{name} must be an array of numbers, got {values!r:.200}")
+    array = array.astype(float)
     if array.ndim not in dims:
         expected = " or ".join({1: "1-D", 2: "2-D (time, streams)"}[d] for d in dims)
         raise ValueError(f"{name} must be {expected}, got shape {array.shape}")

@@ -4,6 +4,8 @@ The model (P1): a latent mean wanders, x_t = x_{t-1} + w_t with w ~ N(0, Q), and
 z_t = x_t + v_t with v ~ N(0, R). Nothing here knows what the observations z are.
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -51,12 +53,12 @@ class Filtered(NamedTuple):
 
 def predict(belief: Belief, Q: float) -> Belief:
     """Let one step pass unseen (P2): x⁻ = x, P⁻ = P + Q."""
-    return Belief(belief.mean, belief.var + checks.number("Q", Q, low=0))
+    return Belief(belief.mean, belief.var + checks.variance("Q", Q))
 
 
 def gain(prior: Belief, R: float) -> float:
     """Return the share of a surprise that the belief takes over (P3): K = P⁻ / (P⁻ + R)."""
-    return prior.var / (prior.var + checks.number("R", R, above=0))
+    return prior.var / (prior.var + checks.variance("R", R, positive=True))
 
 
 def update(prior: Belief, z: float, R: float) -> Belief:
@@ -74,7 +76,7 @@ def steady_state(Q: float, R: float) -> SteadyState:
     P = (sqrt(Q² + 4QR) - Q) / 2 and K = P / R, rewritten as K = 2 √Q / (√(Q + 4R) + √Q) so that neither a large
     nor a small Q / R loses digits.
     """
-    Q, R = checks.number("Q", Q, low=0), checks.number("R", R, above=0)
+    Q, R = checks.variance("Q", Q), checks.variance("R", R, positive=True)
     K = 2 * np.sqrt(Q) / (np.sqrt(Q + 4 * R) + np.sqrt(Q))
     return SteadyState(var=float(K * R), prior_var=float(K * R + Q), gain=float(K))
 
@@ -86,10 +88,14 @@ def filter_series(z: np.ndarray, Q: float, R: float, start: Belief = START) -> F
     the data, so they are computed once for all streams. `start` holds one number for all streams, or one a stream.
     """
     z = checks.series("z", z, dims=(1, 2))
-    Q, R = checks.number("Q", Q, low=0), checks.number("R", R, above=0)
+    Q, R = checks.variance("Q", Q), checks.variance("R", R, positive=True)
     start = x, P = _checked_start(start, z)
-    K = P / R  # because P = K R, the gain is all that the variances need
-    gains = [K := (P_prior := K * R + Q) / (P_prior + R) for _ in range(len(z))]
+    gains = []
+    for _ in range(len(z)):
+        P_prior = P + Q
+        K = P_prior / (P_prior + R)
+        P = K * R
+        gains.append(K)
     means = [x := x + K * (z_t - x) for K, z_t in zip(gains, _rows(z), strict=True)]
     return _filtered(z, start, Q, means, gains, [R] * len(z), R)
 
@@ -103,9 +109,9 @@ def adaptive_filter_series(z: np.ndarray, Q: float, R: float, alpha: float = 0.9
     `z` is (time,) or (time, streams); `R` is the starting noise, one number for all streams or one a stream.
     """
     z = checks.series("z", z, dims=(1, 2))
-    Q, alpha = checks.number("Q", Q, low=0), checks.number("alpha", alpha, low=0, high=1)
+    Q, alpha = checks.variance("Q", Q), checks.number("alpha", alpha, low=0, high=1)
     checks.choice("R_timing", R_timing, ("after", "before"))
-    R = _one_or_each("R", R, z, above=0)
+    R = _one_or_each("R", R, z, partial(checks.variance, positive=True))
     start = x, P = _checked_start(start, z)
     if z.ndim == 2:  # from the first surprise on, each stream has a noise level and a variance of its own
         P, R = (np.broadcast_to(shared, z.shape[1:]) for shared in (P, R))
@@ -132,16 +138,17 @@ def _rows(z: np.ndarray) -> list[float] | np.ndarray:
 
 
 def _checked_start(start: Belief, z: np.ndarray) -> Belief:
-    return Belief(_one_or_each("start.mean", start.mean, z), _one_or_each("start.var", start.var, z, low=0))
+    return Belief(_one_or_each("start.mean", start.mean, z, checks.number),
+                  _one_or_each("start.var", start.var, z, checks.variance))
 
 
-def _one_or_each(name: str, value: float | np.ndarray, z: np.ndarray, **bounds: float) -> float | np.ndarray:
+def _one_or_each(name: str, value: float | np.ndarray, z: np.ndarray, check: Callable) -> float | np.ndarray:
     """Check a number for all streams, or an array with one number for each stream of `z`."""
     if np.ndim(value) == 0:
-        return checks.number(name, np.asarray(value).item(), **bounds)
+        return check(name, np.asarray(value).item())
     if np.shape(value) != z.shape[1:]:
         raise ValueError(f"{name} must be one number or one for each stream {z.shape[1:]}, got shape {np.shape(value)}")
-    return np.array([checks.number(name, v, **bounds) for v in np.asarray(value).tolist()])
+    return np.array([check(name, v) for v in np.asarray(value).tolist()])
 
 
 def _filtered(z: np.ndarray, start: Belief, Q: float, means: list, gains: list, noise: list, next_noise) -> Filtered:

@@ -62,8 +62,10 @@ class Normalizer:
 
     @staticmethod
     def _checked_state(key: str, value: float) -> float:
-        signed = key in ("mean", "x")
-        return checks.number(f"state[{key!r}]", value, **({} if signed else {"low": 0}))
+        name = f"state[{key!r}]"
+        if key in ("mean", "x"):
+            return checks.number(name, value)
+        return checks.variance(name, value, positive=key == "noise")
 
 
 @dataclass
@@ -87,7 +89,7 @@ class ZScore(Normalizer):
     eps: float = 1e-8
 
     def __post_init__(self) -> None:
-        checks.number("eps", self.eps, above=0)
+        self.eps = checks.variance("eps", self.eps, positive=True)
 
     def recall(self, returns: np.ndarray) -> Scaling:
         return Scaling(returns.mean(), returns.std() + self.eps)
@@ -108,7 +110,7 @@ class _Tracked(Normalizer):
     var: float = field(default=1.0, init=False)
 
     def __post_init__(self) -> None:
-        checks.number("eps", self.eps, above=0)
+        self.eps = checks.variance("eps", self.eps, positive=True)
 
     def weights(self, n: np.ndarray) -> np.ndarray:
         """Return the weight of the n-th return among the first n."""
@@ -150,7 +152,7 @@ class Ema(_Tracked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.number("decay", self.decay, low=0, below=1)
+        self.decay = checks.number("decay", self.decay, low=0, below=1)
 
     def weights(self, n: np.ndarray) -> np.ndarray:
         return (1 - self.decay) / (1 - self.decay**n)
@@ -186,12 +188,10 @@ class KScore(Normalizer):
         checks.choice("variant", self.variant, ("simple", "adaptive"))
         checks.choice("mode", self.mode, ("stream", "refit", "innovation"))
         checks.choice("R_timing", self.R_timing, ("after", "before"))
-        checks.number("Q", self.Q, low=0)
-        checks.number("R", self.R, above=0)
-        checks.number("alpha", self.alpha, low=0, high=1)
-        checks.number("x0", self.x0)
-        checks.number("P0", self.P0, low=0)
-        checks.number("eps", self.eps, above=0)
+        self.Q, self.P0 = checks.variance("Q", self.Q), checks.variance("P0", self.P0)
+        self.R, self.eps = (checks.variance(key, getattr(self, key), positive=True) for key in ("R", "eps"))
+        self.alpha = checks.number("alpha", self.alpha, low=0, high=1)
+        self.x0 = checks.number("x0", self.x0)
         self.x, self.P, self.noise = self.x0, self.P0, self.R
 
     def learn(self, returns: np.ndarray) -> Scaling:

@@ -69,7 +69,9 @@ def test_the_command_runs_all_reports_all_and_fails_if_one_failed(collection, tm
     out = tmp_path / "build"
     assert main(["run", "--out", str(out)]) == 1
     printed = capsys.readouterr().out
-    assert "00_good  ok" in printed and "01_bad   failed" in printed and "out of luck" in printed
+    assert [line.split()[:2] for line in printed.splitlines()[3:6]] == [
+        ["notebook", "status"], ["00_good", "ok"], ["01_bad", "failed"]]
+    assert "01_bad: cell 2: RuntimeError: out of luck" in printed
     assert (out / "00_good.html").exists() and not (out / "01_bad.html").exists()
 
 

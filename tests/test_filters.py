@@ -417,7 +417,7 @@ TAKERS = {
 }
 NEVER = [float("nan"), float("inf"), -float("inf"), "1", True, None, 1j, 10**400]
 OUTSIDE = {
-    "Q": [-1, -1e-12, 1e101],
+    "Q": [-1, -1e-12, 1e202],
     "R": [0, 0.0, -1e-12],
     "alpha": [-1e-12, 1.0000001],
     "start.mean": [-1e101],
@@ -449,7 +449,7 @@ BAD_SERIES = [
     ([1.0, np.nan], "nan at index 1"),
     ([[1.0, 2.0], [3.0, -np.inf]], "-inf at index (1, 1)"),
     ([1.0, 1e101], "1e+101 at index 1"),
-    ([1.0, None], "nan at index 1"),
+    ([1.0, None], "[1.0, None]"),
     ([1.0, "two"], "two"),
     (["1.5", "2.5"], "1.5"),
     ([True, False], "True"),
