@@ -18,6 +18,8 @@ def number(name: str, value: float, *, low: float = -LARGEST, high: float = LARG
     """Return `value` as a plain float if it lies in [low, high] and, where given, strictly below a bound."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise ValueError(f"{name} must be a number, got {value!r}")
+    if isinstance(value, np.generic):
+        value = value.item()  # a 32-bit number cannot be compared with bounds that only 64 bits can hold
     if value != value or value in (math.inf, -math.inf):
         raise ValueError(f"{name} must be finite, got {value}")
     if below is not None and value >= below:

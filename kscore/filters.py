@@ -96,8 +96,11 @@ def filter_series(z: np.ndarray, Q: float, R: float, start: Belief = START) -> F
         K = P_prior / (P_prior + R)
         P = K * R
         gains.append(K)
-    means = [x := x + K * (z_t - x) for K, z_t in zip(gains, _rows(z), strict=True)]
-    return _filtered(z, start, Q, means, gains, [R] * len(z), R)
+    mean = np.empty(z.shape)
+    for t, (K, z_t) in enumerate(zip(gains, _rows(z), strict=True)):
+        mean[t] = x = x + K * (z_t - x)
+    K = np.array(gains).reshape(len(z), *[-1] * (z.ndim - 1))  # (time,), (time, 1) or (time, streams)
+    return _filtered(start, Q, mean, K, np.full_like(K, R), R)
 
 
 def adaptive_filter_series(z: np.ndarray, Q: float, R: float, alpha: float = 0.9, start: Belief = START, *,
@@ -113,10 +116,8 @@ def adaptive_filter_series(z: np.ndarray, Q: float, R: float, alpha: float = 0.9
     checks.choice("R_timing", R_timing, ("after", "before"))
     R = _one_or_each("R", R, z, partial(checks.variance, positive=True))
     start = x, P = _checked_start(start, z)
-    if z.ndim == 2:  # from the first surprise on, each stream has a noise level and a variance of its own
-        P, R = (np.broadcast_to(shared, z.shape[1:]) for shared in (P, R))
-    means, gains, noise = [], [], []
-    for z_t in _rows(z):
+    mean, gain, noise = np.empty((3, *z.shape))
+    for t, z_t in enumerate(_rows(z)):
         surprise = z_t - x
         R_next = alpha * R + (1 - alpha) * surprise * surprise + TINY
         if R_timing == "before":
@@ -125,11 +126,9 @@ def adaptive_filter_series(z: np.ndarray, Q: float, R: float, alpha: float = 0.9
         K = P_prior / (P_prior + R)
         x = x + K * surprise
         P = K * R
-        means.append(x)
-        gains.append(K)
-        noise.append(R)
+        mean[t], gain[t], noise[t] = x, K, R
         R = R_next
-    return _filtered(z, start, Q, means, gains, noise, R)
+    return _filtered(start, Q, mean, gain, noise, R)
 
 
 def _rows(z: np.ndarray) -> list[float] | np.ndarray:
@@ -151,19 +150,14 @@ def _one_or_each(name: str, value: float | np.ndarray, z: np.ndarray, check: Cal
     return np.array([check(name, v) for v in np.asarray(value).tolist()])
 
 
-def _filtered(z: np.ndarray, start: Belief, Q: float, means: list, gains: list, noise: list, next_noise) -> Filtered:
-    """Assemble the series from x_t, K_t and R_t: P = K R, and a prior is the posterior one step earlier (P2)."""
-    mean, K, R = (_stacked(steps, z.ndim) for steps in (means, gains, noise))
+def _filtered(start: Belief, Q: float, mean: np.ndarray, K: np.ndarray, R: np.ndarray, next_noise) -> Filtered:
+    """Complete the series from x_t, K_t and R_t: P = K R, and a prior is the posterior one step earlier (P2).
+
+    Gains and noise that all streams share come as (time, 1) and leave as views of the full shape.
+    """
     var = K * R
     series = mean, var, _delayed(start.mean, mean), _delayed(start.var, var) + Q, K, R
-    return Filtered(*(np.broadcast_to(values, z.shape) for values in series), next_noise)
-
-
-def _stacked(steps: list, ndim: int) -> np.ndarray:
-    """Stack one entry a step: rows of streams to (time, streams), numbers that all streams share to (time, 1)."""
-    if np.ndim(steps[0]) == 1:
-        return np.concatenate(steps).reshape(len(steps), -1)
-    return np.array(steps).reshape((-1, 1)[:ndim])
+    return Filtered(*(np.broadcast_to(values, mean.shape) for values in series), next_noise)
 
 
 def _delayed(first: float | np.ndarray, series: np.ndarray) -> np.ndarray:

@@ -357,6 +357,7 @@ EXTREME = [
     (1e100, 1e-300, START),
     (1e100, 1e100, Belief(1e100, 1e100)),
     (0.0, 1e100, Belief(-1e100, 0.0)),
+    (1e200, 1e200, Belief(0.0, 1e200)),
     (1e-300, 1e-300, Belief(0.0, 0.0)),
 ]
 
@@ -418,10 +419,10 @@ TAKERS = {
 NEVER = [float("nan"), float("inf"), -float("inf"), "1", True, None, 1j, 10**400]
 OUTSIDE = {
     "Q": [-1, -1e-12, 1e202],
-    "R": [0, 0.0, -1e-12],
+    "R": [0, 0.0, -1e-12, 1e202],
     "alpha": [-1e-12, 1.0000001],
     "start.mean": [-1e101],
-    "start.var": [-1e-12],
+    "start.var": [-1e-12, 1e202],
 }
 
 

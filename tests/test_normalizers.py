@@ -349,6 +349,7 @@ def test_a_state_is_plain_numbers_that_can_be_loaded_again(label, size):
     assert other.state_dict() == normalizer.state_dict()
 
 
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("number", [np.float32, np.float64, np.int64])
 def test_a_state_is_plain_numbers_even_if_the_options_came_from_numpy(number):
     state = make("kscore", Q=number(1), R=number(2), x0=number(3), P0=number(4)).state_dict()
