@@ -18,11 +18,11 @@ test: $(READY)  ## run the tests
 	@$(BIN)/ruff check .
 	@$(BIN)/python -m pytest
 
-lab: $(READY)  ## open the chapters in JupyterLab
-	@$(BIN)/jupyter lab --notebook-dir=notebooks
+lab: $(READY)  ## open the chapters in JupyterLab (options: make lab ARGS="--no-browser")
+	@$(BIN)/jupyter lab --notebook-dir=notebooks $(ARGS)
 
 sync: $(READY)  ## carry edits between the .py and .ipynb of each pair
-	@$(BIN)/jupytext --sync $(NOTEBOOKS)
+	@$(BIN)/jupytext --quiet --sync $(NOTEBOOKS)
 
 publish: $(READY)  ## copy the outputs of the last `make run` into notebooks/*.ipynb
 	@$(BIN)/python -m kscore publish
@@ -37,7 +37,7 @@ clean:  ## remove build/ (keep the environment and everything recorded)
 	rm -rf build
 
 $(READY): pyproject.toml constraints.txt
-	@test -n "$(PYTHON)" || { echo "K-Score needs Python 3.11 or newer, and no python3 was found."; exit 1; }
+	@command -v "$(PYTHON)" >/dev/null || { echo "K-Score needs Python 3.11 or newer, and '$(PYTHON)' was not found."; exit 1; }
 	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))" || { echo \
 	  "K-Score needs Python 3.11 or newer, but '$(PYTHON)' is `$(PYTHON) --version 2>&1`: try 'make PYTHON=/path/to/python3.11'."; \
 	  exit 1; }

@@ -24,7 +24,7 @@ def _parser() -> argparse.ArgumentParser:
     run = commands.add_parser("run", help="execute chapters with papermill and write an HTML page of each")
     run.add_argument("chapters", nargs="*", help="name, number or glob; all chapters without one")
     run.add_argument("--profile", default="default", help="a named set of parameters: default or quick")
-    run.add_argument("--out", type=Path, default=ROOT / "build", help="folder for the results (default: build)")
+    run.add_argument("--out", type=Path, help="folder for the results (default: build, or build/PROFILE)")
     run.set_defaults(command=_run)
 
     publish = commands.add_parser("publish", help="copy the outputs of the last run into the chapters")
@@ -40,30 +40,31 @@ def _parser() -> argparse.ArgumentParser:
 
 def _run(options: argparse.Namespace) -> int:
     parameters = batch.profile(options.profile)
+    out = options.out or ROOT / "build" / ("" if options.profile == "default" else options.profile)
+    chapters = batch.chapters(options.chapters)
+    for source in chapters:
+        batch.check_pair(source)
     outcomes = []
-    for source in batch.chapters(options.chapters):
+    for source in chapters:
         print(f"running {source.stem} ...", flush=True)
-        target = options.out / source.name
-        outcome = batch.execute(source, target, parameters.get(source.stem), progress=sys.stderr.isatty())
-        if outcome.status == "ok":
-            batch.write_page(target)
-        outcomes.append(outcome)
+        target = out / source.name
+        outcomes.append(batch.execute(source, target, parameters.get(source.stem), progress=sys.stderr.isatty()))
+        batch.write_page(target)
     print(f"\n{batch.table(outcomes)}\n")
     for outcome in outcomes:
         if outcome.error:
             print(f"{outcome.chapter}: {outcome.error}")
-    print(f"The executed notebooks and their HTML pages are in {batch.shown(options.out)}/; "
-          f"start with {batch.shown(options.out / outcomes[0].chapter)}.html")
+    print(f"The executed notebooks and their HTML pages are in {batch.shown(out)}/; "
+          f"start with {batch.shown(out / outcomes[0].chapter)}.html")
     return 0 if all(outcome.status == "ok" for outcome in outcomes) else 1
 
 
 def _publish(options: argparse.Namespace) -> int:
-    for source in batch.chapters(options.chapters):
-        executed = options.out / source.name
-        if not executed.exists():
-            raise ValueError(f"{batch.shown(executed)} does not exist: run the chapter first")
-        batch.publish(source, executed)
-        print(f"published {source.stem}")
+    chapters = batch.chapters(options.chapters)
+    for source in chapters:
+        batch.check_pair(source)
+    batch.publish([(source, options.out / source.name) for source in chapters])
+    print("published " + ", ".join(source.stem for source in chapters))
     return 0
 
 

@@ -11,8 +11,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+import jupytext
 import nbformat
 import papermill
+from jupytext.config import load_jupytext_config
 from nbconvert import HTMLExporter
 from papermill.exceptions import PapermillExecutionError
 from traitlets.config import Config
@@ -84,7 +86,10 @@ def write_page(notebook: Path) -> Path:
     content = nbformat.read(notebook, as_version=4)
     for cell in content.cells:
         if cell.cell_type == "markdown":
-            cell.source = re.sub(r"\]\((\d\d_\w+)\.ipynb", r"](\1.html", cell.source)
+            cell.source = _linked_to_pages(cell.source)
+        for output in cell.get("outputs", []):
+            if "text/markdown" in output.get("data", {}):
+                output.data["text/markdown"] = _linked_to_pages(output.data["text/markdown"])
     body, _ = HTMLExporter().from_notebook_node(content, {"metadata": {"name": notebook.stem}})
     alts = iter([output.metadata.get("image/png", {}).get("alt", NO_ALT) for output in _pictures(content.cells)])
     body = re.sub(NO_ALT, lambda _: html.escape(next(alts)), body)  # the exporter's template passes no alt text on
@@ -93,22 +98,52 @@ def write_page(notebook: Path) -> Path:
     return page
 
 
-def publish(source: Path, executed: Path) -> None:
-    """Copy the outputs of an executed notebook into the chapter, cell by cell; the chapter's text stays as it is.
+def _linked_to_pages(text: str) -> str:
+    return re.sub(r"\]\((\d\d_\w+)\.ipynb", r"](\1.html", text)
 
-    Refused, with nothing changed, if the two are not the same cells or if the execution failed or had parameters.
+
+def check_pair(source: Path) -> None:
+    """Refuse a chapter whose two files say different things, before either of them is run or overwritten."""
+    script = source.with_suffix(".py")
+    written = jupytext.writes(jupytext.read(source), fmt="py:percent", config=load_jupytext_config(str(script)))
+    if written != script.read_text(encoding="utf-8"):
+        raise ValueError(f"{source.name} and {script.name} differ: `make sync` carries the newer one over")
+
+
+def publish(pairs: Iterable[tuple[Path, Path]]) -> None:
+    """Copy the outputs of executed notebooks into their chapters, cell by cell; the chapters' text stays as it is.
+
+    All are checked before any is written: a chapter must exist as executed, without errors and with its own parameters.
     """
+    for source, chapter in [(source, _with_outputs(source, executed)) for source, executed in pairs]:
+        nbformat.write(chapter, source)
+        _publish_figures(chapter)
+
+
+def _with_outputs(source: Path, executed: Path) -> nbformat.NotebookNode:
+    """Return the chapter with the outputs of its execution."""
+    if not executed.exists():
+        raise ValueError(f"{shown(executed)} does not exist: run the chapter first")
     chapter, run = (nbformat.read(path, as_version=4) for path in (source, executed))
+    if any(output.output_type == "error" for cell in run.cells for output in cell.get("outputs", [])):
+        raise ValueError(f"{executed.name} holds an error: mend the chapter and run it again before publishing")
     if [(c.id, c.source) for c in chapter.cells] != [(c.id, c.source) for c in run.cells]:
         raise ValueError(f"{executed.name} was not executed from the present {source.name} with its default "
                          "parameters: run it again before publishing")
-    by_id = {cell.id: cell for cell in run.cells if cell.cell_type == "code"}
-    for cell in (c for c in chapter.cells if c.cell_type == "code"):
-        cell.outputs, cell.execution_count = by_id[cell.id].outputs, by_id[cell.id].execution_count
-        if any(output.output_type == "error" for output in cell.outputs):
-            raise ValueError(f"{executed.name} holds an error: mend the chapter and run it again before publishing")
-    nbformat.write(chapter, source)
-    _publish_figures(chapter)
+    for cell, ran in zip(chapter.cells, run.cells, strict=True):
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = ran.outputs, ran.execution_count
+            _steady_table_ids(cell)
+    return chapter
+
+
+def _steady_table_ids(cell: nbformat.NotebookNode) -> None:
+    """Name styled tables after their cell; pandas draws their names at random, and every run would differ."""
+    for number, output in enumerate(cell.outputs):
+        if "Styler at 0x" in output.get("data", {}).get("text/plain", ""):
+            name = f"T_{cell.id}_{number}"
+            output.data["text/html"] = re.sub(r"\bT_[0-9a-f]{5}(?=\b|_)", name, output.data["text/html"])
+            del output.data["text/plain"]
 
 
 def _publish_figures(chapter: nbformat.NotebookNode) -> None:

@@ -53,12 +53,14 @@ class Filtered(NamedTuple):
 
 def predict(belief: Belief, Q: float) -> Belief:
     """Let one step pass unseen (P2): x⁻ = x, P⁻ = P + Q."""
-    return Belief(belief.mean, belief.var + checks.variance("Q", Q))
+    x, P = checks.number("belief.mean", belief.mean), checks.variance("belief.var", belief.var)
+    return Belief(x, P + checks.variance("Q", Q))
 
 
 def gain(prior: Belief, R: float) -> float:
     """Return the share of a surprise that the belief takes over (P3): K = P⁻ / (P⁻ + R)."""
-    return prior.var / (prior.var + checks.variance("R", R, positive=True))
+    P = checks.variance("prior.var", prior.var)
+    return P / (P + checks.variance("R", R, positive=True))
 
 
 def update(prior: Belief, z: float, R: float) -> Belief:
@@ -67,7 +69,8 @@ def update(prior: Belief, z: float, R: float) -> Belief:
     The variance is computed as K R, which is the same number without the cancellation in 1 - K when P⁻ >> R.
     """
     K = gain(prior, R)
-    return Belief(prior.mean + K * (checks.number("z", z) - prior.mean), K * R)
+    x = checks.number("prior.mean", prior.mean)
+    return Belief(x + K * (checks.number("z", z) - x), K * R)
 
 
 def steady_state(Q: float, R: float) -> SteadyState:

@@ -55,7 +55,7 @@ class Normalizer:
     def load_state_dict(self, state: dict[str, float]) -> None:
         """Go on from what another normalizer of the same kind has learned; a bad state changes nothing."""
         if set(state) != set(self.state):
-            raise ValueError(f"state of {self.name} must have the keys {sorted(self.state)}, got {sorted(state)}")
+            raise ValueError(f"state of {self.name} must have the keys {sorted(self.state)}, got {list(state)}")
         checked = {key: self._checked_state(key, value) for key, value in state.items()}
         for key, value in checked.items():
             setattr(self, key, value)

@@ -17,7 +17,7 @@
 # %% [markdown]
 # # 03 From filter to score
 #
-# **Claim.** The K-Score is not a z-score: under its own model its standard deviation is $\sqrt{(1 - K)/K}$, not one; and on the returns of real episodes, which break that model, the streamed score is a high-pass filter that in CartPole praises only the first steps after a reset, while the released form of it praises all but the last.
+# **Claim.** The K-Score is not a z-score: under its own model its standard deviation is $\sqrt{(1 - K)/K}$, not one; and the returns of episodes break that model: the streamed score acts as a high-pass filter. In long CartPole episodes it praises only the beginning, while the released form praises all but about the last $1/K$ steps.
 #
 # *For* readers of chapters 01 and 02.
 # *Know first:* the gain, the innovation, the steady state; what a discounted return is.
@@ -69,8 +69,14 @@ streams: int = 200       # simulated streams for each setting
 steps: int = 1_000       # length of the simulated streams
 episodes: int = 60       # episodes of a random policy in each environment
 gamma: float = 0.99      # discount, as released
-Q: float = 1e-4          # released setting of the simple filter on CartPole
-R: float = 1e-2          # released setting of the simple filter on CartPole
+Q: float = 1e-4          # simple filter, as released for CartPole
+R: float = 1e-2          # simple filter, as released for CartPole
+Q_lunar: float = 1e-2    # simple filter, as released for LunarLander
+R_lunar: float = 1.0     # simple filter, as released for LunarLander
+Q_adaptive: float = 0.1  # adaptive filter, as released for actor-critic and GAE on CartPole
+R_adaptive: float = 1.0  # adaptive filter, as released for actor-critic and GAE on CartPole
+Q_adaptive_lunar: float = 1.0   # adaptive filter, as released for LunarLander
+R_adaptive_lunar: float = 1e-2  # adaptive filter, as released for LunarLander
 alpha: float = 0.9       # memory of the adaptive noise level
 ema_decay: float = 0.99  # of the moving Z-Score shown beside
 
@@ -100,7 +106,7 @@ rng = np.random.default_rng(seed)
 # $$G_t - x_t = (1 - K_t)\,\nu_t .$$
 #
 # Under the model the innovation has variance $S_t = P_t^- + R$; and from $K = P^-/(P^- + R)$ follow $S = R/(1 - K)$ and $P = KR$.
-# Put together, in the steady state (D2):
+# Put together, with ε neglected (D2):
 #
 # $$\operatorname{Var}[\hat G] = \frac{(1 - K)^2 S}{P} = \frac{(1 - K)^2}{K R}\cdot\frac{R}{1 - K} = \frac{1 - K}{K}.$$
 #
@@ -150,8 +156,8 @@ plots.show(fig, f"At Q/R = 1e-4 a K-Score is {at.loc[1e-4]:.1f} times as large a
 # The curve crosses one where $K = \tfrac12$, that is at $Q/R = \tfrac12$, and nowhere else.
 #
 # The assertion inside the loop says more than the picture.
-# In the steady state a K-Score is *exactly* $\sqrt{(1 - K)/K}$ times the innovation score, stream by stream and step by step.
-# The direction of a policy gradient made from one or the other is the same; only its length differs.
+# At every step the K-Score is *exactly* $\sqrt{(1 - K_t)/K_t}$ times the innovation score; in the steady state that factor is one constant for all.
+# The direction of a policy gradient made from one or the other is then the same; only its length differs.
 # So where does the length matter?
 #
 # - **Not much** for the policy under Adam, which divides a constant factor out again, up to its small ε.
@@ -159,7 +165,7 @@ plots.show(fig, f"At Q/R = 1e-4 a K-Score is {at.loc[1e-4]:.1f} times as large a
 # - **In the advantage** $\hat G - V$: a target ten times as large is ten times as far from the critic's first guess.
 # - **With plain SGD, gradient clipping or an entropy bonus**, everywhere.
 #
-# A change of normalizer that also multiplies the scale by ten is two changes at once, and an experiment that compares them measures the sum.
+# A change of normalizer that also multiplies the scale by ten is two changes at once, and an experiment that compares them measures both together.
 
 # %% [markdown]
 # ## White under the model
@@ -223,10 +229,14 @@ steps_played = {name: sum(map(len, collected)) for name, collected in played.ite
 # *Predict the plot:* CartPole pays +1 for every step. Which shape have the returns of one episode, from its first step to its last?
 
 # %%
-def saw_tooth(ax, collected: list[np.ndarray], title: str, shown: int = 6):
+SIMPLE = {"CartPole-v1": {"Q": Q, "R": R}, "LunarLander-v3": {"Q": Q_lunar, "R": R_lunar}}
+
+
+def saw_tooth(ax, name: str, title: str, shown: int = 6):
     """Draw consecutive episodes' returns and the streaming filter's belief of their mean."""
+    collected = played[name]
     stream = np.concatenate(collected[:shown])
-    belief = filters.filter_series(stream, Q, R).mean
+    belief = filters.filter_series(stream, **SIMPLE[name]).mean
     ax.plot(stream, color=plots.GREY, marker=".", markersize=3, linewidth=0.8, label="returns G")
     ax.plot(belief, **plots.method("kscore") | {"label": "filter's belief x"})
     for start in np.cumsum([len(returns) for returns in collected[:shown - 1]]):
@@ -235,10 +245,10 @@ def saw_tooth(ax, collected: list[np.ndarray], title: str, shown: int = 6):
 
 
 fig, axes = plots.panels(2, 1, height=2.7)
-for ax, (name, collected) in zip(axes, played.items(), strict=True):
-    saw_tooth(ax, collected, f"{name}, random policy (6 of {episodes} episodes)")
+for ax, name in zip(axes, played, strict=True):
+    saw_tooth(ax, name, f"{name}, random policy (6 of {episodes} episodes)")
 plots.show(fig, "Within an episode the returns of CartPole fall on a fixed curve; at each reset they jump up. The filter, expecting a random walk, runs after a saw-tooth.",
-           "Two panels of returns over consecutive episodes. CartPole: smooth falling teeth with jumps at resets. LunarLander: smooth waves ending in steep dips. The filter's belief lags behind both.")
+           "Two panels of returns over consecutive episodes. CartPole: smooth falling teeth with jumps at resets. LunarLander: waves with sudden drops, each episode ending at -100. The filter's belief lags behind both.")
 
 # %% [markdown]
 # In CartPole there is *no randomness at all* within an episode: an episode of $N$ steps has $G_t = (1 - \gamma^{N - t})/(1 - \gamma)$ for $t = 0, \dots, N - 1$, whatever happened in it.
@@ -253,28 +263,27 @@ for returns in played["CartPole-v1"]:
 
 correlations = {"model (P1)": model_lags}
 for name, collected in played.items():
-    scores = normalizers.make("kscore", Q=Q, R=R)(np.concatenate(collected))
+    scores = normalizers.make("kscore", **SIMPLE[name])(np.concatenate(collected))
     correlations[name] = {lag: autocorrelation(scores, lag) for lag in model_lags}
 falling = {name: np.mean(np.concatenate([np.diff(returns) for returns in collected]) < 0) for name, collected in played.items()}
 white = pd.DataFrame(correlations).T.rename(columns="lag {}".format)
 assert falling["CartPole-v1"] == 1.0
-white["steps at which the return falls"] = pd.Series(falling).map("{:.0%}".format)
-white.fillna("").style.format(precision=2).set_caption("Autocorrelation of streamed K-Scores")
+white.map(lambda value: f"{value:+.3f}").style.set_caption("Autocorrelation of streamed K-Scores")
 
 # %% [markdown]
 # Under the model the scores are white.
-# On real episodes neighbouring scores are strongly correlated, because the filter keeps being surprised in the same direction: downwards, step after step, until the reset.
+# On real episodes neighbouring scores are strongly correlated, because returns change smoothly within an episode: in CartPole the filter is surprised upwards for a while after a reset and downwards until the next; in LunarLander the spells of surprise go either way.
 
 # %% [markdown]
 # ## A high-pass filter
 #
-# With a constant gain the residual obeys a short recursion.
-# Subtract $x_t = (1 - K)x_{t-1} + K G_t$ from $G_t$:
+# With a constant gain the residual $d_t = G_t - x_t$ obeys a short recursion.
+# Subtract $x_t = (1 - K)x_{t-1} + K G_t$ from $G_t$, and write $G_t - x_{t-1}$ as $d_{t-1} + G_t - G_{t-1}$:
 #
-# $$G_t - x_t = (1 - K)\,(G_t - x_{t-1}), \qquad\text{or, with the delay } B:\qquad G - x = \frac{(1 - K)(1 - B)}{1 - (1 - K)B}\;G .$$
+# $$d_t = (1 - K)\,(d_{t-1} + G_t - G_{t-1}), \qquad\text{or, with the delay } B G_t = G_{t-1}:\qquad d = \frac{(1 - K)(1 - B)}{1 - (1 - K)B}\;G .$$
 #
 # That is a textbook first-order high-pass filter: the numerator *differences* the signal, the denominator forgets.
-# A constant is removed completely, slow trends almost, and fast changes pass.
+# A constant is removed completely; a straight line of slope $s$ leaves the constant $s(1 - K)/K$, so a steadily falling return is scored as steadily bad; fast changes pass.
 # We feed sine waves of known frequency and measure what comes out.
 
 # %%
@@ -290,47 +299,70 @@ def measured_response(frequency: float, K: float) -> float:
 frequency = np.logspace(-3, np.log10(0.5), 200)
 delay = np.exp(-2j * np.pi * frequency)
 K_released = filters.steady_state(Q, R).gain
-cutoff = frequency[np.argmax(np.abs((1 - delay) / (1 - (1 - K_released) * delay)) > np.sqrt(0.5))]
+cutoff = frequency[np.argmax(np.abs((1 - K_released) * (1 - delay) / (1 - (1 - K_released) * delay)) > np.sqrt(0.5))]
+line = -np.arange(2_000.0)
+left_over = (line - filters.filter_series(line, Q, R).mean)[-1]
+assert np.isclose(left_over, -(1 - K_released) / K_released)
 fig, ax = plots.panels()
 for K, color, line, mark in ((0.01, plots.GREEN, "-.", "^"), (K_released, plots.ORANGE, "-", "D"), (0.5, plots.BLUE, "--", "o")):
     ax.loglog(frequency, np.abs((1 - K) * (1 - delay) / (1 - (1 - K) * delay)), color=color, linestyle=line)
     probes = (0.002, 0.01, 0.05, 0.25)
     ax.loglog(probes, [measured_response(p, K) for p in probes], mark, color=color, label=f"K = {K:.3f}")
 plots.label(ax, "How much of a wave is left in the residual (lines: theory, marks: measured)", "frequency, cycles per step", "amplitude", legend=True)
-plots.show(fig, f"Slow waves are removed, fast ones pass. The released CartPole setting (K = {K_released:.3f}) cuts more than half the power of whatever takes longer than {1 / cutoff:.0f} steps.",
+plots.show(fig, f"Slow waves are removed, fast ones pass. The released CartPole setting (K = {K_released:.3f}) passes less than half the power of a wave that takes longer than {1 / cutoff:.0f} steps; of a return that falls by 1 a step it leaves {left_over:.1f} for ever.",
            "Amplitude response rising with frequency and levelling off, for three gains; measured marks lie on the curves.")
 
 # %% [markdown]
 # What does that mean for an agent?
-# Slower than the cut-off is what distinguishes *one episode from another*, which a baseline should leave in.
-# Faster is what happens *within* an episode, above all the jump at its start.
-# A streaming high-pass filter keeps the second and removes most of the first.
+# As long as episodes are shorter than the cut-off, what distinguishes *one episode from another* is slow, and what happens *within* an episode is fast.
+# A policy gradient wants both: better episodes should be praised above worse ones.
+# How much of the difference between episodes is left in the scores is easily measured, as the share of their variance that lies between episodes.
 
 # %% [markdown]
 # ## Who is praised, who is blamed
 #
-# Score all episodes with each normalizer, cut every episode into ten equal parts, and average the score of each part.
+# Score all episodes with each normalizer, with the settings that were released for each environment.
+# First, how much do the scores say about the episode as a whole?
+
+# %%
+ADAPTIVE = {"CartPole-v1": {"Q": Q_adaptive, "R": R_adaptive}, "LunarLander-v3": {"Q": Q_adaptive_lunar, "R": R_adaptive_lunar}}
+KINDS = {name: {
+    "zscore": {"name": "zscore"},
+    "running": {"name": "running"},
+    "ema": {"name": "ema", "decay": ema_decay},
+    "kscore": {"name": "kscore", **SIMPLE[name]},
+    "refit": {"name": "kscore", "mode": "refit", **SIMPLE[name]},
+    "innovation": {"name": "kscore", "mode": "innovation", **SIMPLE[name]},
+    "adaptive": {"name": "kscore", "variant": "adaptive", "alpha": alpha, **ADAPTIVE[name]},
+} for name in played}
+LABELS = {kind: plots.METHODS[kind]["label"] for kind in KINDS["CartPole-v1"]}
+
+
+def scored(kind: str, collected: list[np.ndarray], name: str = "CartPole-v1") -> list[np.ndarray]:
+    """Score consecutive episodes with a fresh normalizer of this kind, with the settings released for this environment."""
+    normalizer = normalizers.make(**KINDS[name][kind])
+    return [normalizer(returns) for returns in collected]
+
+
+def between(scores: list[np.ndarray]) -> float:
+    """Return the share of the scores' variance that lies between episodes."""
+    means = np.concatenate([np.full(len(episode), episode.mean()) for episode in scores])
+    return means.var() / np.concatenate(scores).var()
+
+
+shares = pd.DataFrame({name: {"raw returns": between(collected)} | {LABELS[kind]: between(scored(kind, collected, name)) for kind in LABELS}
+                       for name, collected in played.items()})
+shares.style.format("{:.0%}").set_caption(f"Variance between episodes, share of all (n = {episodes} episodes each)")
+
+# %% [markdown]
+# The per-episode Z-Score removes *all* of it by construction: every episode gets the same mean, good or bad.
+# The streamed K-Score removes nearly as much, the running Z-Score least, and `refit` lies in between.
+#
+# Now the other half, what happens within an episode: cut every episode into ten equal parts and average the score of each part.
 # The shape of that curve is what a normalizer says about *position* rather than about *quality*.
 # To compare shapes, each curve is divided by the overall standard deviation of its scores.
 
 # %%
-KINDS = {
-    "zscore": {"name": "zscore"},
-    "running": {"name": "running"},
-    "ema": {"name": "ema", "decay": ema_decay},
-    "kscore": {"name": "kscore", "Q": Q, "R": R},
-    "refit": {"name": "kscore", "mode": "refit", "Q": Q, "R": R},
-    "innovation": {"name": "kscore", "mode": "innovation", "Q": Q, "R": R},
-    "adaptive": {"name": "kscore", "variant": "adaptive", "Q": 0.1, "R": 1.0, "alpha": alpha},
-}
-
-
-def scored(kind: str, collected: list[np.ndarray]) -> list[np.ndarray]:
-    """Score consecutive episodes with a fresh normalizer of this kind."""
-    normalizer = normalizers.make(**KINDS[kind])
-    return [normalizer(returns) for returns in collected]
-
-
 def by_position(scores: list[np.ndarray], parts: int = 10) -> np.ndarray:
     """Return the mean score of each tenth of the episodes, in units of the overall spread."""
     long_enough = [episode for episode in scores if len(episode) >= parts]
@@ -345,22 +377,24 @@ fig, axes = plots.panels(1, 2, height=3.6, sharey=True)
 tenths = np.arange(5, 100, 10)
 for ax, (name, collected) in zip(axes, played.items(), strict=True):
     for kind in ("zscore", "running", "ema", "kscore", "refit", "adaptive"):
-        ax.plot(tenths, by_position(scored(kind, collected)), **plots.method(kind, marker=True))
+        ax.plot(tenths, by_position(scored(kind, collected, name)), **plots.method(kind, marker=True))
     ax.axhline(0, color=plots.INK, linewidth=0.6)
     plots.label(ax, f"{name} (n = {episodes} episodes)", "position in the episode, %", "")
 axes[0].set_ylabel("mean score / spread")
 handles, names = axes[0].get_legend_handles_labels()
 fig.legend(handles, names, loc="outside lower center", ncols=3)
-positive = {kind: np.mean(np.concatenate(scored(kind, played["CartPole-v1"])) > 0) for kind in KINDS}
-plots.show(fig, f"On CartPole all scores fall with the position. The share of praised steps (score above zero) is {100 * positive['zscore']:.0f} % for the per-episode Z-Score, {100 * positive['kscore']:.0f} % for the streamed K-Score and {100 * positive['refit']:.0f} % for refit. On LunarLander position explains little.",
+positive = {kind: np.mean(np.concatenate(scored(kind, played["CartPole-v1"])) > 0) for kind in LABELS}
+mean_length = np.mean([len(returns) for returns in played["CartPole-v1"]])
+plots.show(fig, f"On CartPole all scores fall with the position. The share of praised steps (score above zero) is {100 * positive['zscore']:.0f} % for the per-episode Z-Score, {100 * positive['kscore']:.0f} % for the streamed K-Score and {100 * positive['refit']:.0f} % for refit. On LunarLander the curves stay near zero: position matters little there.",
            "Mean score against position in the episode for six normalizers in two environments. On CartPole all fall from positive to negative, the streamed K-Score steeply at first and refit last; on LunarLander the curves are nearly flat.")
 
 # %% [markdown]
 # On CartPole every normalizer says that early steps were good and late steps were bad.
-# That is in the returns themselves, and a critic that knows the state is the cure.
-# The K-Scores differ in *where they change their mind*: the streamed one early, `refit` late.
-# A random policy falls after some twenty steps, hardly longer than the filter's memory of $1/K$ steps, so the difference is still small here.
-# How does it go on as the agent gets better?
+# That is in the returns themselves, and a baseline that depends on the state is the usual remedy.
+# The normalizers differ in *where they change their mind*: the streamed K-Score early, as do the running and moving Z-Scores at this episode length, and `refit` late.
+
+# %%
+Markdown(f"A random policy falls after {mean_length:.0f} steps on average, only about {mean_length * K_released:.0f} times the filter's memory of $1/K$ = {1 / K_released:.0f} steps. How does it go on as the agent gets better?")
 
 # %% [markdown]
 # ## Long episodes, without playing any
@@ -377,26 +411,25 @@ def cartpole_returns(length: int) -> np.ndarray:
 
 
 lengths = np.array([10, 20, 50, 100, 200, 350, 500])
-praised = {kind: [np.mean(scored(kind, [cartpole_returns(n)] * 10)[-1] > 0) for n in lengths] for kind in KINDS if kind != "innovation"}
+praised = {kind: [np.mean(scored(kind, [cartpole_returns(n)] * 10)[-1] > 0) for n in lengths] for kind in LABELS if kind != "innovation"}
 fig, ax = plots.panels(height=3.4)
 for kind, share in praised.items():
     ax.plot(lengths, 100 * np.array(share), **plots.method(kind, marker=True))
 plots.label(ax, "Praised steps (score above zero) in a CartPole episode", "length of the episodes", "% of the steps")
 ax.set(ylim=(0, 100))
 fig.legend(loc="outside lower center", ncols=3)
-memory = 1 / K_released
 plots.show(fig, f"In an episode of 500 steps the streamed K-Score praises the first {100 * praised['kscore'][-1]:.0f} %, the Z-Score the first {100 * praised['zscore'][-1]:.0f} %, and refit the first {100 * praised['refit'][-1]:.0f} %: all but the last {500 * (1 - praised['refit'][-1]):.0f} steps.",
-           "Share of steps with a positive score against episode length: falling for the streamed K-Score, rising towards one hundred percent for refit, near one half for the others.")
+           "Share of steps with a positive score against episode length: falling for the streamed K-Score, rising towards one hundred percent for refit, between 50 and 70 percent for the others.")
 
 # %% [markdown]
 # Here is the sharpest contrast of this chapter, and it lies *between two readings of the same method*.
 # The streaming filter catches up with the episode and is disappointed ever after.
 # The released form takes its baseline from the end of the filter's path, and since the filter remembers only about $1/K$ steps, that is the level of the *last few returns of the episode*: everything before them looks good.
-# The final steps, those that led to the fall, are singled out for blame.
 #
-# Neither is plainly right.
-# Blaming the last ten actions before a fall is good advice in CartPole.
-# Whether it speeds up training cannot be read off a picture; that is what experiments are for.
+# In an episode that ends with a fall, those last steps are the ones that led to it, and blaming them may be good advice.
+# In an episode of 500 steps nothing fell: the time limit ended it, and the returns run down to 1 only because the protocol does not estimate what would have come after.
+# `refit` blames the last steps of a perfect episode all the same; so, more broadly, does the Z-Score.
+# Whether any of this speeds up training or slows it down cannot be read off a picture; that is what experiments are for.
 
 # %% [markdown]
 # ## Order matters
@@ -404,7 +437,7 @@ plots.show(fig, f"In an episode of 500 steps the streamed K-Score praises the fi
 # A z-score does not care in which order its samples come; a filter does.
 # For the steps of one episode there is an order.
 # But for *exchangeable* samples, such as the rewards of several answers to one prompt, which KRPO (Wang and co-authors, 2025) streams through a filter, any order is as good as another, and so the score of the same sample should not depend on it (D4).
-# Take ten rewards, shuffle them many times, and follow the score of one of them.
+# Take ten rewards of unit variance (an assumption; KRPO's settings expect a far smaller one), shuffle them many times, and follow the score of one of them.
 
 # %%
 group = rng.normal(0, 1, 10)
@@ -418,16 +451,17 @@ def score_of_followed(order: np.ndarray, kind: dict) -> float:
 
 krpo = {"Q": 1e-5, "R": 1e-2}
 orders = [rng.permutation(10) for _ in range(500)]
-spread = {
-    "Z-Score, per episode": np.ptp([score_of_followed(o, {"name": "zscore"}) for o in orders]),
-    "K-Score, stream": np.ptp([score_of_followed(o, {"name": "kscore", **krpo}) for o in orders]),
-    "K-Score, refit": np.ptp([score_of_followed(o, {"name": "kscore", "mode": "refit", **krpo}) for o in orders]),
-}
-assert spread["Z-Score, per episode"] < 1e-12 < spread["K-Score, refit"]
-pd.Series(spread, name=f"range of one sample's score over {len(orders)} orders").map("{:.2f}".format).to_frame()
+ordered = {"zscore": {"name": "zscore"}, "kscore": {"name": "kscore", **krpo}, "refit": {"name": "kscore", "mode": "refit", **krpo}}
+ranges = {}
+for kind, options in ordered.items():
+    scores_of_one = [score_of_followed(order, options) for order in orders]
+    ranges[LABELS[kind]] = np.ptp(scores_of_one) / np.std(normalizers.make(**options)(group))
+assert ranges[LABELS["zscore"]] < 1e-12 < ranges[LABELS["refit"]]
+pd.Series(ranges, name=f"range of one sample's score over {len(orders)} orders, in units of the spread of the scores").map("{:.3f}".format).to_frame()
 
 # %% [markdown]
-# Even `refit`, which scores the whole group by one final belief, depends on the order, because the last samples weigh more than the first.
+# In `stream` the score of a sample depends on its place more than on its value: whoever comes first meets a filter with $P_0 \gg R$, is adopted as the new mean, and scores almost nothing.
+# Even `refit`, which scores the whole group by one final belief, depends on the order, though only slightly: the last samples weigh a little more than the first.
 # With $Q = 0$ the final belief would be a plain average, and the dependence would vanish; you can check that in an exercise.
 
 # %% [markdown]
@@ -439,76 +473,80 @@ pd.Series(spread, name=f"range of one sample's score over {len(orders)} orders")
 #
 # It does not say whether the gain at step $t$ uses $R_{t-1}$ or the new $R_t$.
 # The released code computes the gain first (`R_timing="after"`); the other order is as natural (`"before"`).
-# It makes a difference when something unusual happens, so we make two unusual things happen: one outlier, and later one lasting jump.
+# It makes a difference when something unusual happens, so we make two unusual things happen in a stream of unit noise: one outlier, and later one lasting jump.
 #
 # *Predict the plot:* after the lasting jump we *want* the filter to follow quickly. Does a noise level that rises with surprises raise or lower its gain?
 
 # %%
-quiet = rng.normal(0, 1, 260)
-quiet[60] += 15                                       # an outlier
-quiet[140:] += 8                                      # a new regime
-truth = np.where(np.arange(260) >= 140, 8.0, 0.0)
-fixed = filters.filter_series(quiet, Q=0.05, R=1.0)
-readings = {timing: filters.adaptive_filter_series(quiet, 0.05, 1.0, alpha, R_timing=timing) for timing in ("after", "before")}
-looks = {"fixed R": (fixed, plots.ORANGE, "-"), "adaptive, R after the gain (released)": (readings["after"], plots.BROWN, "--"),
-         "adaptive, R before the gain": (readings["before"], plots.BLUE, "-.")}
+outlier_at, jump_at, outlier, jump, drift = 60, 140, 15.0, 8.0, 0.05
+truth = np.where(np.arange(260) >= jump_at, jump, 0.0)[:, None]
+events = truth + rng.normal(0, 1, (260, streams))
+events[outlier_at] += outlier
+looks = {"fixed R": (filters.filter_series(events, drift, 1.0), plots.ORANGE, "-"),
+         "adaptive, R after the gain (released)": (filters.adaptive_filter_series(events, drift, 1.0, alpha), plots.BROWN, "--"),
+         "adaptive, R before the gain": (filters.adaptive_filter_series(events, drift, 1.0, alpha, R_timing="before"), plots.BLUE, "-.")}
 fig, (top, bottom) = plots.panels(2, 1, height=2.5, sharex=True)
-top.plot(quiet, ".", color=plots.GREY, markersize=4)
+top.plot(truth, color=plots.INK, linewidth=1, label="true mean")
 for name, (path, color, line) in looks.items():
-    top.plot(path.mean, color=color, linestyle=line)
-    bottom.plot(path.gain, color=color, linestyle=line, label=name)
-plots.label(top, "Belief", "", "value")
+    top.plot(np.median(path.mean, axis=1), color=color, linestyle=line, label=name)
+    bottom.plot(np.median(path.gain, axis=1), color=color, linestyle=line)
+plots.label(top, f"Belief: an outlier at step {outlier_at}, a lasting jump at step {jump_at} (median of n = {streams} streams)", "", "value")
 plots.label(bottom, "Gain", "step", "K")
-fig.legend(loc="outside lower center", ncols=3)
-released, alternative = "adaptive, R after the gain (released)", "adaptive, R before the gain"
-hurt = {name: np.abs(path.mean - truth)[60:90].mean() for name, (path, _, _) in looks.items()}
-lag = {name: np.abs(path.mean - truth)[140:180].mean() for name, (path, _, _) in looks.items()}
-plots.show(fig, f"Surprise lowers the adaptive gain. After the jump (step 140) that is the wrong way: over 40 steps the beliefs are off by {lag[released]:.1f} (released order) and {lag[alternative]:.1f} on average, the fixed one by {lag['fixed R']:.1f}. After the outlier (step 60) it helps only if R is raised in time: {hurt[alternative]:.1f} against {hurt['fixed R']:.1f} for the fixed filter and {hurt[released]:.1f} in the released order.",
-           "Beliefs and gains of three filters on a stream with an outlier and a jump; the adaptive gains collapse at both events, and the adaptive beliefs follow the jump later.")
+fig.legend(loc="outside lower center", ncols=2)
+errors = {name: np.abs(path.mean - truth) for name, (path, _, _) in looks.items()}
+fixed, released, alternative = ({"outlier": error[outlier_at:outlier_at + 30].mean(), "jump": error[jump_at:jump_at + 40].mean()} for error in errors.values())
+plots.show(fig, f"Surprise lowers the adaptive gain. After the jump that is the wrong way: over 40 steps the beliefs are off by {released['jump']:.1f} (released order) and {alternative['jump']:.1f} on average, the fixed one by {fixed['jump']:.1f}. After the outlier it helps only if R is raised in time: over 30 steps {alternative['outlier']:.1f}, against {fixed['outlier']:.1f} for the fixed filter and {released['outlier']:.1f} in the released order.",
+           "Beliefs and gains of three filters around an outlier and a jump; the adaptive gains collapse at both events, and the adaptive beliefs follow the jump later.")
 
 # %% [markdown]
 # The adaptive filter explains every surprise as noise; it has no means to explain it as change, because only $R$ adapts and $Q$ does not.
 # "Adaptive" here does not mean *quicker to adapt*.
 # With the new $R_t$ in the gain it means *robust to outliers and slower to follow*.
-# In the released order the outlier has already moved the belief when the gain falls, and the low gain then holds the belief where the outlier put it: the lock is fitted after the door was open.
+# In the released order the outlier has already moved the belief when the gain falls, and the low gain then holds the belief where the outlier put it.
 #
 # The two readings differ in one more way.
 # With the new $R_t$ in the gain, a surprise is partly measured against itself: $S_t \ge (1 - \alpha)\,\nu_t^2$, so the innovation score can never exceed $1/\sqrt{1 - \alpha}$.
-# The released order has no such bound.
+# The released order has no such bound; nor has the K-Score itself in either order, since it divides by $\sqrt P$, not by $\sqrt S$.
 
 # %%
 bound = 1 / np.sqrt(1 - alpha)
-largest = {timing: np.max(np.abs(normalizers.make("kscore", variant="adaptive", mode="innovation", Q=0.05, R=1.0,
-                                                  alpha=alpha, R_timing=timing)(quiet))) for timing in readings}
+largest = {timing: np.max(np.abs(normalizers.make("kscore", variant="adaptive", mode="innovation", Q=drift, R=1.0,
+                                                  alpha=alpha, R_timing=timing)(events[:, 0]))) for timing in ("after", "before")}
 assert largest["before"] <= bound < largest["after"]
-Markdown(f"Largest innovation score on this stream: **{largest['after']:.1f}** with the old R in the gain, **{largest['before']:.1f}** with the new (bound: {bound:.2f}).")
+Markdown(f"Largest innovation score on one of these streams: **{largest['after']:.1f}** with the old R in the gain, **{largest['before']:.1f}** with the new (bound: {bound:.2f}).")
 
 # %% [markdown]
 # ## One outlier, every normalizer
 #
 # What does one freak return do to the scores: its own, and those of its neighbours?
-# We take a stream of quiet unit-variance returns, add one value of 15, and compare scores with and without it.
+# We take many streams of quiet unit-variance returns, replace one value by the outlier, and compare scores with and without it.
+# All filters use the same $Q$ and $R$ as in the last figure.
 
 # %%
-calm = rng.normal(0, 1, 120)
-spoiled = calm.copy()
-spoiled[60] = 15.0
-rows = {}
-for kind, options in KINDS.items():
-    settings = options | ({"Q": 0.05, "R": 1.0} if options["name"] == "kscore" else {})
-    clean, hit = (normalizers.make(**settings)(values) for values in (calm, spoiled))
-    change = np.abs(hit - clean) / clean.std()
-    rows[plots.METHODS[kind]["label"]] = (hit[60] / clean.std(), change[:60].mean(), change[61:71].mean(), change[71:].mean())
-pd.DataFrame(rows, index=["score of the outlier", "change before it", "next ten steps", "after that"]).T.style.format(precision=2).set_caption("In units of the spread of the clean scores")
+def outlier_effect(kind: str, calm: np.ndarray) -> tuple[float, ...]:
+    """Return the outlier's score, and the mean change before it, in the next ten steps, and later, in units of the spread."""
+    options = KINDS["CartPole-v1"][kind]
+    options = options | ({"Q": drift, "R": 1.0} if options["name"] == "kscore" else {})
+    hit = calm.copy()
+    hit[outlier_at] = outlier
+    clean, spoiled = (normalizers.make(**options)(values) for values in (calm, hit))
+    change = np.abs(spoiled - clean) / clean.std()
+    return spoiled[outlier_at] / clean.std(), change[:outlier_at].mean(), change[outlier_at + 1:outlier_at + 11].mean(), change[outlier_at + 11:].mean()
+
+
+calm_streams = rng.normal(0, 1, (streams, 2 * outlier_at))
+effects = {LABELS[kind]: np.mean([outlier_effect(kind, calm) for calm in calm_streams], axis=0) for kind in LABELS}
+table = pd.DataFrame(effects, index=["score of the outlier", "change before it", "next ten steps", "after that"]).T
+table.style.format(precision=2).set_caption(f"In units of the spread of the clean scores, mean of n = {streams} streams")
 
 # %% [markdown]
-# Four characters emerge.
+# Five characters emerge.
 # The per-episode Z-Score lets an outlier reach *back in time*: every score of its episode changes, also before it.
 # Running and moving deviations are hit afterwards, and for long.
 # The simple filter forgets it within some ten steps.
 # The adaptive filter is hit hardest in the next steps, because the raised noise level holds its belief and its scale off balance.
 # And `refit` does not notice at all: its baseline comes from the end of the episode, and the outlier is long forgotten by then.
-# (Move it to the last step and `refit` is hit worst of all; try it.)
+# (Move it to the last step, and the other scores of `refit` change most of all; try it.)
 
 # %% [markdown]
 # ## `stream` and `refit`
@@ -519,20 +557,19 @@ pd.DataFrame(rows, index=["score of the outlier", "change before it", "next ten 
 # So `refit` is an affine map of the episode, and any later z-scoring undoes it completely.
 
 # %%
-zscore, refit = normalizers.make("zscore"), normalizers.make(**KINDS["refit"])
+zscore, refit = normalizers.make("zscore"), normalizers.make(**KINDS["CartPole-v1"]["refit"])
 undone = max(np.abs(zscore(refit(returns)) - zscore(returns)).max() for collected in played.values() for returns in collected)
 streamed_gap = max(np.abs(zscore(s) - zscore(g)).max() for s, g in zip(scored("kscore", played["CartPole-v1"]), played["CartPole-v1"], strict=True))
-sizes = pd.DataFrame({name: [np.std(np.concatenate(scored(kind, collected))) for kind in KINDS] for name, collected in played.items()},
-                     index=[plots.METHODS[kind]["label"] for kind in KINDS])
+sizes = pd.DataFrame({name: [np.std(np.concatenate(scored(kind, collected, name))) for kind in LABELS] for name, collected in played.items()}, index=LABELS.values())
 assert undone < 1e-5 < streamed_gap
-Markdown(f"Z-scoring after `refit` differs from z-scoring the raw returns by at most **{undone:.0e}** over all {2 * episodes} episodes; after `stream`, by up to **{streamed_gap:.1f}**.")
+Markdown(f"Z-scoring after `refit` differs from z-scoring the raw returns by at most **{undone:.0e}** over all {2 * episodes} episodes; after `stream`, by up to **{streamed_gap:.1f}** on CartPole.")
 
 # %% [markdown]
 # This matters for the paper's experiments, because its released GAE and PPO code z-scores the advantages afterwards, in the Kalman arm too (R2).
 # What the policy sees of the normalizer then passes through the critic alone.
 #
-# And what the critic sees is mostly scale.
-# Here are the standard deviations of all scores, on the same episodes:
+# What differs most there is the scale.
+# Here are the standard deviations of all scores, on the same episodes, each environment with its released settings:
 
 # %%
 sizes.style.format(precision=2).set_caption(f"Standard deviation of the scores, random policy, n = {episodes} episodes each")
@@ -554,7 +591,7 @@ fig, axes = plots.panels(4, 2, height=1.7, sharex=True)
 three = played["CartPole-v1"][:3]
 axes[0, 0].plot(np.concatenate(three), color=plots.GREY)
 plots.label(axes[0, 0], "returns", "", "")
-for ax, kind in zip(axes.flat[1:], KINDS, strict=True):
+for ax, kind in zip(axes.flat[1:], LABELS, strict=True):
     look = plots.method(kind)
     ax.plot(np.concatenate(scored(kind, three)), color=look["color"])
     ax.axhline(0, color=plots.INK, linewidth=0.5)
@@ -564,7 +601,7 @@ for ax in axes.flat:
         ax.axvline(start, color=plots.INK, linewidth=0.6, linestyle=":")
 for ax in axes[-1]:
     ax.set_xlabel("step, episode after episode")
-plots.show(fig, f"Dotted lines are resets. The streamed forms respond to resets, the per-episode forms to position, and the spreads range from {sizes['CartPole-v1'].min():.1f} to {sizes['CartPole-v1'].max():.0f}.",
+plots.show(fig, f"Dotted lines are resets. The streamed forms respond to resets, the per-episode forms to position, and the vertical scales differ widely: over all {episodes} episodes the spreads range from {sizes['CartPole-v1'].min():.1f} to {sizes['CartPole-v1'].max():.0f}.",
            "Eight small panels: the raw returns of three CartPole episodes and their scores under seven normalizers, with very different vertical scales.")
 
 # %% [markdown]
@@ -580,7 +617,7 @@ collected = played["CartPole-v1"]
 rows = {}
 for kind in ("zscore", "running", "kscore", "refit", "adaptive"):
     base = np.std(np.concatenate(scored(kind, collected)))
-    rows[plots.METHODS[kind]["label"]] = [np.std(np.concatenate(scored(kind, [factor * returns for returns in collected]))) / base for factor in (0.01, 1.0, 100.0)]
+    rows[LABELS[kind]] = [np.std(np.concatenate(scored(kind, [factor * returns for returns in collected]))) / base for factor in (0.01, 1.0, 100.0)]
 sensitivity = pd.DataFrame(rows, index=["rewards × 0.01", "rewards × 1", "rewards × 100"]).T
 assert np.allclose(sensitivity.loc["Z-Score, per episode"], 1, rtol=1e-3)
 assert np.isclose(sensitivity.loc["K-Score, refit", "rewards × 100"], 100, rtol=0.01)
@@ -589,13 +626,13 @@ sensitivity.style.format(precision=3).set_caption("Spread of the scores, relativ
 # %% [markdown]
 # A normalizer that passes the scale of the rewards straight through does not normalize.
 # The simple K-Score is a *centring* device with a scale that the user sets through $Q$ and $R$; the adaptive one takes part of the scale from the data.
-# This is why the paper has to pick $(Q, R)$ anew for each model and environment.
+# It fits that the paper selects $(Q, R)$ anew for each model and environment.
 
 # %% [markdown]
 # ## What this does not show
 #
 # No policy was trained here.
-# A score with an odd scale or shape may still train well: Adam forgives scale, and critics forgive shape.
+# A score with an odd scale or shape may still train well; Adam, for one, forgives a constant scale.
 # The random policy is the start of training, not its course, and LunarLander's later episodes cannot be written down as CartPole's can.
 # Which normalizer trains faster is a question for experiments with many seeds, not for this chapter.
 
@@ -623,17 +660,17 @@ assert np.isclose((G - after.mean) / np.sqrt(after.var), kscore_over_innovation(
 # **Exercise 2 (apply).** Find a setting of the K-Score in `refit` mode, on the KRPO example, whose scores do *not* depend on the order of the samples.
 
 # %% tags=["solution"]
-orderless = {"name": "kscore", "mode": "refit", "Q": 1e-5, "R": 1e-2}
+orderless = {"name": "kscore", "mode": "refit", **krpo}
 ### BEGIN SOLUTION
-orderless = {"name": "kscore", "mode": "refit", "Q": 0.0, "R": 1e-2}
+orderless = {"name": "kscore", "mode": "refit", "Q": 0.0, "R": krpo["R"]}
 ### END SOLUTION
 
 # %% tags=["check"]
-assert normalizers.make(**orderless).mode == "refit"
+assert orderless["mode"] == "refit" and orderless["R"] == krpo["R"], "change only one number"
 assert np.ptp([score_of_followed(order, orderless) for order in orders]) < 1e-9, "the score still depends on the order"
 
 # %% [markdown]
-# **Exercise 3 (apply).** For CartPole, compute the discounted return of the first step of an episode of $N$ steps, and the longest episode after which one more step changes it by less than one percent. What does that say about returns as a measure of quality in long episodes?
+# **Exercise 3 (apply).** For CartPole, compute the discounted return of the first step of an episode of $N$ steps, and the shortest length $N$ from which one more step changes it by less than one percent. (From there on the first return hardly tells long episodes from longer ones.)
 
 # %% tags=["solution"]
 def first_return(N: int, gamma: float = 0.99) -> float:
@@ -653,7 +690,7 @@ assert np.isclose(first_return(3), 1 + 0.99 + 0.99**2)
 assert one_percent == 69
 
 # %% [markdown]
-# **Exercise 4 (open).** Design a normalizer whose score for a step does not depend on the step's position in a CartPole episode *on average*, using only what earlier episodes told you. Hint: keep one statistic for each position.
+# **Exercise 4 (open).** Centre the returns of a CartPole episode so that the scores depend much less on the position in the episode, using only what earlier episodes told you. Hint: keep one statistic for each position.
 
 # %% tags=["solution"]
 def position_scores(earlier: list[np.ndarray], returns: np.ndarray) -> np.ndarray:
@@ -667,6 +704,7 @@ def position_scores(earlier: list[np.ndarray], returns: np.ndarray) -> np.ndarra
 # %% tags=["check"]
 cartpole = played["CartPole-v1"]
 assert np.allclose(position_scores(cartpole[:1], cartpole[0]), 0)
+assert np.allclose(position_scores([np.array([4.0, 2.0]), np.array([2.0])], np.array([5.0, 5.0, 5.0])), [2.0, 3.0, 3.0])
 half = len(cartpole) // 2
 slopes = [np.polyfit(np.arange(len(g)), position_scores(cartpole[:half], g), 1)[0] for g in cartpole[half:] if len(g) >= 10]
 raw = [np.polyfit(np.arange(len(g)), g, 1)[0] for g in cartpole[half:] if len(g) >= 10]
@@ -678,9 +716,9 @@ assert abs(np.mean(slopes)) < 0.5 * abs(np.mean(raw)), "the scores still fall wi
 # %%
 Markdown(f"""
 - Under the model the K-Score has the standard deviation $\\sqrt{{(1-K)/K}}$: measured and predicted agree to {100 * np.abs(scale["K-Score"] / scale["predicted"] - 1).max():.1f} % over {len(scale)} ratios; it is the innovation score times a constant.
-- Real returns break the model: the return falls at {100 * falling["CartPole-v1"]:.0f} % of CartPole's steps and {100 * falling["LunarLander-v3"]:.0f} % of LunarLander's, and streamed K-Scores have a lag-one autocorrelation of {correlations["CartPole-v1"][1]:.2f} and {correlations["LunarLander-v3"][1]:.2f} instead of 0 (n = {steps_played["CartPole-v1"]:,} and {steps_played["LunarLander-v3"]:,} steps of a random policy).
+- Real returns break the model: CartPole's fall at {100 * falling["CartPole-v1"]:.0f} % of the steps, and streamed K-Scores have a lag-one autocorrelation of {correlations["CartPole-v1"][1]:.2f} and {correlations["LunarLander-v3"][1]:.2f} instead of 0 (CartPole and LunarLander; n = {steps_played["CartPole-v1"]:,} and {steps_played["LunarLander-v3"]:,} steps of a random policy).
 - Streaming is a high-pass filter. In a CartPole episode of 500 steps it praises the first {100 * praised["kscore"][-1]:.0f} % of the steps; the released `refit` praises the first {100 * praised["refit"][-1]:.0f} %, the per-episode Z-Score {100 * praised["zscore"][-1]:.0f} %.
-- The adaptive filter takes every surprise for noise: after a jump it is off by {lag[released]:.1f} on average where the fixed filter is off by {lag["fixed R"]:.1f}.
+- The adaptive filter takes every surprise for noise: after a jump of {jump:g} noise deviations it is off by {released["jump"]:.1f} on average over 40 steps where the fixed filter is off by {fixed["jump"]:.1f} (n = {streams} streams).
 - `refit` is undone by a later z-scoring, to {undone:.0e}; what remains is the scale that the critic sees.
 - Rewards a hundred times as large make `refit` scores {sensitivity.loc["K-Score, refit", "rewards × 100"]:.0f} times as large.
 """)
@@ -692,4 +730,5 @@ Markdown(f"""
 # T. Kailath, *An innovations approach to least-squares estimation*, IEEE Transactions on Automatic Control 13 (1968).
 
 # %%
-provenance.footer(started, seed=seed, streams=streams, steps=steps, episodes=episodes, gamma=gamma, Q=Q, R=R, alpha=alpha, ema_decay=ema_decay)
+provenance.footer(started, seed=seed, streams=streams, steps=steps, episodes=episodes, gamma=gamma, Q=Q, R=R, Q_lunar=Q_lunar, R_lunar=R_lunar,
+                  Q_adaptive=Q_adaptive, R_adaptive=R_adaptive, Q_adaptive_lunar=Q_adaptive_lunar, R_adaptive_lunar=R_adaptive_lunar, alpha=alpha, ema_decay=ema_decay)

@@ -1,5 +1,6 @@
 """The batch runner and its command line, on small notebooks made here."""
 
+import jupytext
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
@@ -18,6 +19,7 @@ def notebook(tmp_path):
         kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
         path = tmp_path / f"{name}.ipynb"
         nbformat.write(new_notebook(cells=cells, metadata={"kernelspec": kernel}), path)
+        jupytext.write(jupytext.read(path), path.with_suffix(".py"), fmt="py:percent")
         return path
 
     return write
@@ -72,7 +74,19 @@ def test_the_command_runs_all_reports_all_and_fails_if_one_failed(collection, tm
     assert [line.split()[:2] for line in printed.splitlines()[3:6]] == [
         ["notebook", "status"], ["00_good", "ok"], ["01_bad", "failed"]]
     assert "01_bad: cell 2: RuntimeError: out of luck" in printed
-    assert (out / "00_good.html").exists() and not (out / "01_bad.html").exists()
+    assert "out of luck" in (out / "01_bad.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("command", ["run", "publish"])
+def test_a_pair_that_was_not_synced_is_refused_and_left_alone(collection, tmp_path, capsys, command):
+    script, source = collection / "00_good.py", collection / "00_good.ipynb"
+    main(["run", "00", "--out", str(tmp_path / "build")])
+    script.write_text(script.read_text() + "\n# %%\nnew = 1\n")
+    before = script.read_bytes(), source.read_bytes()
+    where = "--out" if command == "run" else "--from"
+    assert main([command, "00", where, str(tmp_path / "build")]) == 2
+    assert "00_good.ipynb and 00_good.py differ" in capsys.readouterr().err
+    assert (script.read_bytes(), source.read_bytes()) == before
 
 
 def test_publish_copies_outputs_and_nothing_else(notebook, tmp_path):
@@ -80,7 +94,7 @@ def test_publish_copies_outputs_and_nothing_else(notebook, tmp_path):
     before = nbformat.read(source, as_version=4)
     executed = tmp_path / "executed.ipynb"
     batch.execute(source, executed)
-    batch.publish(source, executed)
+    batch.publish([(source, executed)])
     after = nbformat.read(source, as_version=4)
     assert after.cells[1].outputs[0].text == "hello\n"
     assert after.cells[1].execution_count == 1
@@ -96,10 +110,13 @@ def test_publish_refuses_what_is_not_the_chapter_and_leaves_it_alone(notebook, t
         content = nbformat.read(source, as_version=4)
         content.cells[1].source = "x = 3"
         nbformat.write(content, source)
-    before = source.read_bytes()
-    with pytest.raises(ValueError, match="before publishing"):
-        batch.publish(source, executed)
-    assert source.read_bytes() == before
+    good = notebook("y = 1", name="06_good")
+    ran = tmp_path / "ran.ipynb"
+    batch.execute(good, ran)
+    before = good.read_bytes(), source.read_bytes()
+    with pytest.raises(ValueError, match="holds an error" if change == "failed" else "run it again before publishing"):
+        batch.publish([(good, ran), (source, executed)])
+    assert (good.read_bytes(), source.read_bytes()) == before
 
 
 @pytest.mark.parametrize(("arguments", "message"), [

@@ -5,10 +5,8 @@ import os
 import subprocess
 import sys
 
-import jupytext
 import nbformat
 import pytest
-from jupytext.config import load_jupytext_config
 
 from kscore import ROOT, batch
 
@@ -31,9 +29,7 @@ def test_there_are_chapters():
 
 @each_chapter
 def test_the_pair_is_in_sync(path):
-    script = path.with_suffix(".py")
-    written = jupytext.writes(jupytext.read(path), fmt="py:percent", config=load_jupytext_config(str(script)))
-    assert written == script.read_text(encoding="utf-8"), "run `make sync`"
+    batch.check_pair(path)
 
 
 @each_chapter
@@ -81,7 +77,7 @@ def test_it_runs_headlessly_with_quick_parameters(path, tmp_path):
     outcome = batch.execute(path, target, batch.profile("quick").get(path.stem))
     assert outcome.status == "ok", outcome.error
     page = batch.write_page(target).read_text(encoding="utf-8")
-    assert "<img" in page and batch.NO_ALT not in page
+    assert "<img" in page and batch.NO_ALT not in page and '.ipynb"' not in page
 
 
 @each_chapter
