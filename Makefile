@@ -31,7 +31,7 @@ lint: $(READY)  ## check the code with ruff
 	@$(BIN)/ruff check .
 
 bench: $(READY)  ## measure speed side by side with peers, as ratios
-	@$(BIN)/python benchmarks/filter_speed.py
+	@$(BIN)/python benchmarks/filter_speed.py; filter=$$?; $(BIN)/python benchmarks/training_speed.py && exit $$filter
 
 clean:  ## remove build/ (keep the environment and everything recorded)
 	rm -rf build

@@ -4,10 +4,12 @@ import platform
 import subprocess
 import time
 from importlib.metadata import PackageNotFoundError, version
-
-from IPython.display import Markdown
+from typing import TYPE_CHECKING
 
 from kscore import ROOT
+
+if TYPE_CHECKING:
+    from IPython.display import Markdown
 
 PACKAGES = ("kscore", "numpy", "scipy", "torch", "gymnasium", "matplotlib", "seaborn")
 
@@ -32,8 +34,10 @@ def commit() -> str:
         return "unknown"
 
 
-def footer(started: float, **parameters: object) -> Markdown:
+def footer(started: float, **parameters: object) -> "Markdown":
     """Return the closing lines of a chapter: its parameters, versions, commit, and the seconds since `started`."""
+    from IPython.display import Markdown  # here, so that a training process can ask for versions without it
+
     used = ", ".join(f"{name} {number}" for name, number in versions().items())
     values = ", ".join(f"`{name} = {value!r}`" for name, value in parameters.items())
     return Markdown(f"Run with {values}, in {time.perf_counter() - started:.0f} seconds, "

@@ -134,6 +134,7 @@ plots.show(fig, "Left: three CartPole episodes and two trackers of their mean. R
 # | have never met a Kalman filter | 01, with pencil and paper |
 # | know the filter and want the facts about its steady state | 02 |
 # | want to know what the score does to returns | 03 |
+# | want to see it train, or to train with it | 04 |
 # | want only the answer | the table "What is known to hold" below |
 #
 # The chapters, with the claim that each one tests, read from the notebooks themselves:
@@ -214,7 +215,7 @@ Markdown("| chapter | claim |\n|---|---|\n" + "\n".join(f"| [{title}]({name}) | 
 #
 # **Teach.** Chapters are built as lessons: a question that could be answered either way, *predict the plot* before each figure, a failure on purpose, and exercises that check themselves.
 # Solutions stand between `### BEGIN SOLUTION` and `### END SOLUTION`, in cells tagged `solution`.
-# Chapters 01 and 02 make a lecture each; 03 makes a seminar.
+# Chapters 01 and 02 make a lecture each, 03 a seminar, 04 a practical.
 
 # %% [markdown]
 # ## What is known to hold

@@ -22,7 +22,7 @@
 # *For* readers of chapters 01 and 02.
 # *Know first:* the gain, the innovation, the steady state; what a discounted return is.
 # *Runs in* under a minute.
-# Previous: [02 The steady state](02_steady_state.ipynb) · Back to [00 Start here](00_start_here.ipynb)
+# Previous: [02 The steady state](02_steady_state.ipynb) · Next: [04 From the policy gradient to Algorithm 1](04_policy_gradients.ipynb)
 
 # %% [markdown]
 # ## Question

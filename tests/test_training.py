@@ -1,0 +1,520 @@
+"""The trainer: forward passes, gradients, signals, environments, stopping, and runs that repeat."""
+
+import dataclasses
+import json
+import math
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from kscore import algorithms, normalizers, rollouts, training
+from kscore.algorithms import Adam, Agent, Normalization, discounted_returns, gae_advantages
+from kscore.networks import Dropout, Memory, Network, Policy
+from kscore.rollouts import Episode
+from kscore.training import RunConfig, train
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+def away_from_start(memory, size=0.1):
+    memory.parameters += size * torch.from_numpy(rng(8).normal(size=len(memory.parameters)))
+
+
+def network(sizes, activation, dtype=torch.float32):
+    """A network with every parameter away from where it starts."""
+    memory = Memory(Network.size(sizes, activation), dtype)
+    made = Network(sizes, activation, rng(), memory)
+    away_from_start(memory)
+    return made
+
+
+def tiny_agent(activation="prelu", learning_rate=1e-3):
+    """An agent in double precision, without dropout of its own."""
+    shapes = [(4, 6, 5, 3), (4, 6, 5, 1)]
+    memory = Memory(sum(Network.size(shape, activation) for shape in shapes), torch.float64)
+    actor, critic = (Network(shape, activation, rng(7), memory) for shape in shapes)
+    away_from_start(memory, 0.3)
+    return Agent(actor, critic, memory, Dropout(0.0, (6, 5), rng(9)), Adam(memory, learning_rate))
+
+
+def tiny_episode(steps=12, dropout=0.5):
+    masks = Dropout(dropout, (6, 5), rng(3)).draw(steps)
+    return Episode(rng(1).normal(size=(steps, 4)), rng(2).integers(3, size=steps), rng(4).normal(size=steps).tolist(),
+                   masks and [mask.astype(float) for mask in masks])
+
+
+def tiny_config(**changes):
+    fields = {"env": "CartPole-v1", "algorithm": "ppo", "threshold": None, "hidden": (8,), "max_episodes": 5}
+    return RunConfig(**{**fields, **changes})
+
+
+def numerical_gradient(function, parameters, step=1e-6):
+    gradient = np.zeros_like(parameters)
+    for i in range(len(parameters)):
+        kept = parameters[i]
+        parameters[i] = kept + step
+        above = function()
+        parameters[i] = kept - step
+        gradient[i] = (above - function()) / (2 * step)
+        parameters[i] = kept
+    return gradient
+
+
+# Networks
+
+def as_modules(made):
+    """The same network as torch's own modules, with copies of its parameters."""
+    modules = []
+    for layer in (*made.hidden, made.last):
+        weight = layer.weight if layer is made.last else layer.weight.T
+        linear, prelu = nn.Linear(*weight.T.shape, dtype=weight.dtype), nn.PReLU(dtype=weight.dtype)
+        linear.weight, linear.bias = nn.Parameter(weight.detach().clone()), nn.Parameter(layer.bias.detach().clone())
+        if layer.slope is not None:
+            prelu.weight = nn.Parameter(layer.slope.detach().clone())
+        modules += [linear, nn.ReLU() if layer.slope is None else prelu]
+    return nn.Sequential(*modules[:-1])
+
+
+@pytest.mark.parametrize("activation", ["relu", "prelu"])
+@pytest.mark.parametrize("hidden", [(), (128,), (128, 64)])
+def test_forward_in_torch_and_numpy_is_that_of_torchs_modules(activation, hidden):
+    made = network((4, *hidden, 3), activation)
+    x = rng(5).normal(size=(20, 4)).astype(np.float32)
+    with torch.no_grad():
+        expected, ours = (forward(torch.from_numpy(x)).numpy() for forward in (as_modules(made), made))
+    policy, tolerance = Policy(made), 1e-6 * max(1, np.abs(expected).max())
+    assert np.abs(ours - expected).max() < tolerance
+    for row, logits in zip(x, expected, strict=True):
+        assert np.abs(policy.logits(row) - logits).max() < tolerance
+
+
+@pytest.mark.parametrize("slope", [-0.5, 0.3, 1.5])
+def test_forward_under_dropout_is_the_same_for_one_and_for_many(slope):
+    made = network((4, 32, 16, 2), "prelu")
+    made.hidden[0].slope.data.fill_(slope)
+    x = rng(5).normal(size=(20, 4)).astype(np.float32)
+    masks = Dropout(0.3, (32, 16), rng(6)).draw(20)
+    policy, expected = Policy(made), made(torch.from_numpy(x), masks).detach().numpy()
+    for i in range(20):
+        assert np.allclose(policy.logits(x[i], [mask[i] for mask in masks]), expected[i], atol=1e-6)
+
+
+@pytest.mark.parametrize("activation", ["relu", "prelu"])
+def test_backward_is_that_of_torchs_modules(activation):
+    made = network((4, 16, 8, 3), activation, torch.float64)
+    x, weights = torch.from_numpy(rng(5).normal(size=(30, 4))), torch.from_numpy(rng(6).normal(size=(30, 3)))
+    modules = as_modules(made)
+    for forward in (made, modules):
+        (forward(x) * weights).sum().backward()
+    ours = [p.grad for layer in (*made.hidden, made.last) for p in (layer.weight, layer.bias, layer.slope)
+            if p is not None]
+    for gradient, parameter in zip(ours, modules.parameters(), strict=True):
+        gradient = gradient if gradient.shape == parameter.shape else gradient.T
+        assert torch.allclose(gradient, parameter.grad)
+
+
+def test_what_the_optimizer_writes_the_policy_sees_at_once():
+    memory = Memory(Network.size((4, 8, 2), "prelu"))
+    policy = Policy(Network((4, 8, 2), "prelu", rng(), memory))
+    memory.parameters.fill_(1.0)
+    assert policy.logits(np.ones(4, np.float32)).tolist() == [41.0, 41.0]  # 8 hidden units of 4 + 1, then + 1
+
+
+def test_new_networks_are_xavier_normal_with_zero_biases():
+    memory = Memory(Network.size((200, 300, 2), "prelu"))
+    made = Network((200, 300, 2), "prelu", rng(), memory)
+    weights = made.hidden[0].weight
+    assert abs(weights.std() / math.sqrt(2 / 500) - 1) < 0.01 and abs(weights.mean()) < 0.001
+    assert (made.hidden[0].bias == 0).all() and (made.last.bias == 0).all() and made.hidden[0].slope == 0.25
+
+
+@pytest.mark.parametrize("p", [0.1, 0.5])
+def test_dropout_keeps_the_mean(p):
+    first, second = Dropout(p, (128, 64), rng()).draw(3000)
+    assert first.shape == (3000, 128) and second.shape == (3000, 64)
+    assert np.unique(first).tolist() == pytest.approx([0, 1 / (1 - p)], abs=1e-4)
+    assert abs((first == 0).mean() - p) < 0.003 and abs(first.mean() - 1) < 0.005
+
+
+def test_actions_follow_the_softmax():
+    made = network((4, 8, 3), "relu")
+    policy, x = Policy(made), np.ones(4, np.float32)
+    logits = policy.logits(x).copy()
+    gumbel = rng().gumbel(size=(20000, 3)).astype(np.float32)
+    counts = np.bincount([policy.sample(x, None, g) for g in gumbel], minlength=3)
+    assert np.allclose(counts / 20000, np.exp(logits) / np.exp(logits).sum(), atol=0.015)
+    assert policy.greedy(x) == logits.argmax()
+
+
+# Signals
+
+def test_discounted_returns_and_gae_against_double_loops():
+    rewards, values, gamma, lam = rng().normal(size=30).tolist(), rng(1).normal(size=30), 0.9, 0.7
+    T = len(rewards)
+    G = [sum(gamma ** (k - t) * rewards[k] for k in range(t, T)) for t in range(T)]
+    delta = [rewards[t] + gamma * (values[t + 1] if t + 1 < T else 0) - values[t] for t in range(T)]
+    A = [sum((gamma * lam) ** (k - t) * delta[k] for k in range(t, T)) for t in range(T)]
+    assert np.allclose(discounted_returns(rewards, gamma), G)
+    assert np.allclose(gae_advantages(rewards, values, gamma, lam), A)
+    assert np.allclose(gae_advantages(rewards, values, gamma, 1.0), np.array(G) - values)  # Monte Carlo
+    assert np.allclose(gae_advantages(rewards, values, gamma, 0.0), delta)  # one-step temporal difference
+
+
+def test_with_none_nothing_touches_the_returns(monkeypatch):
+    seen = {}
+    original = algorithms.policy_loss
+    monkeypatch.setattr(algorithms, "policy_loss", lambda log_probs, advantages, config: seen.update(
+        advantages=advantages) or original(log_probs, advantages, config))
+    episode = tiny_episode()
+    normalize = algorithms.normalization(normalizers.make("none"), "returns", normalize_advantages=False)
+    algorithms.reinforce(tiny_agent(), episode, normalize, tiny_config(algorithm="reinforce"))
+    assert (seen["advantages"] == discounted_returns(episode.rewards, 0.99)).all()
+
+
+def test_signal_says_what_goes_through_the_normalizer():
+    double = lambda signal: 2 * signal  # noqa: E731
+    on_returns = algorithms.normalization(double, "returns", False)
+    on_advantages = algorithms.normalization(double, "advantages", False)
+    x = np.arange(3.0)
+    assert (on_returns.returns(x) == 2 * x).all() and (on_returns.advantages(x) == x).all()
+    assert (on_advantages.returns(x) == x).all() and (on_advantages.advantages(x) == 2 * x).all()
+    assert algorithms.normalization(double, "returns", True).advantages(x).std() == pytest.approx(1)
+
+
+# Losses and gradients
+
+def loss_of(name, agent, episode, A, old, config):
+    if name == "value":
+        return algorithms.value_loss(agent.values(episode), A, config)
+    log_probs = agent.log_probs(episode, episode.masks)
+    if name == "policy":
+        return algorithms.policy_loss(log_probs, A, config)
+    return algorithms.clipped_loss(log_probs, old, A, config)
+
+
+@pytest.mark.parametrize("reduction", ["sum", "mean"])
+@pytest.mark.parametrize("activation", ["relu", "prelu"])
+@pytest.mark.parametrize("name", ["policy", "clipped", "value"])
+def test_gradients_against_finite_differences(name, activation, reduction):
+    agent, episode = tiny_agent(activation), tiny_episode()
+    config = tiny_config(policy_reduction=reduction, value_reduction=reduction)
+    A = rng(5).normal(size=12)
+    old = agent.log_probs(episode, episode.masks).detach() + torch.from_numpy(rng(6).normal(0, 0.2, 12))
+    loss_of(name, agent, episode, A, old, config).backward()
+    with torch.no_grad():
+        expected = numerical_gradient(lambda: loss_of(name, agent, episode, A, old, config).item(),
+                                      agent.memory.parameters.numpy())
+    assert np.abs(expected).max() > 0.01
+    assert np.allclose(agent.memory.gradient, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(("ratio", "advantage", "loss", "slope"), [
+    (1.1, 2.0, -2.2, -2.2), (1.5, 2.0, -2.4, 0.0), (0.5, 2.0, -1.0, -1.0),
+    (0.9, -2.0, 1.8, 1.8), (0.5, -2.0, 1.6, 0.0), (1.5, -2.0, 3.0, 3.0),
+])
+def test_clipped_loss_by_hand(ratio, advantage, loss, slope):
+    """Clipping at 0.2 takes away what is gained by going further, never what is lost."""
+    log_prob = torch.tensor([math.log(ratio)], dtype=torch.float64, requires_grad=True)
+    computed = algorithms.clipped_loss(log_prob, torch.zeros(1), np.array([advantage]), tiny_config())
+    computed.backward()
+    assert computed.item() == pytest.approx(loss) and log_prob.grad.item() == pytest.approx(slope)
+
+
+@pytest.mark.parametrize("algorithm", ["reinforce", "actor_critic", "gae", "ppo"])
+def test_algorithms_descend_their_losses_with_the_signals_held_fixed(algorithm):
+    agent, episode = tiny_agent(), tiny_episode(dropout=0.0)
+    parameters, config = agent.memory.parameters.numpy(), tiny_config(algorithm=algorithm, epochs=1)
+    held = {}
+    hold = Normalization(lambda x: held.setdefault("targets", x), lambda x: held.setdefault("advantages", x))
+    before = parameters.copy()
+    algorithms.ALGORITHMS[algorithm](agent, episode, hold, config)
+    parameters[:] = before
+
+    def loss():
+        total = algorithms.policy_loss(agent.log_probs(episode, None), held["advantages"], config)
+        if algorithm != "reinforce":
+            total = total + algorithms.value_loss(agent.values(episode), held["targets"], config)
+        return total.item()
+
+    with torch.no_grad():
+        assert np.allclose(agent.memory.gradient, numerical_gradient(loss, parameters), atol=1e-6)
+
+
+def test_first_epoch_of_ppo_without_dropout_is_the_plain_policy_gradient():
+    config = tiny_config(epochs=1)
+    normalize = algorithms.normalization(normalizers.make("zscore"), "returns", normalize_advantages=True)
+    updated = []
+    for update in (algorithms.ppo, algorithms.actor_critic):
+        agent = tiny_agent()
+        update(agent, tiny_episode(dropout=0.0), normalize, config)
+        updated.append(agent.memory.parameters)
+    assert torch.allclose(*updated, atol=1e-12)
+
+
+def test_adam_takes_the_steps_of_torchs_class():
+    memory, theirs = Memory(50), torch.zeros(50)
+    ours, optimizer = Adam(memory, 0.01), torch.optim.Adam([theirs], lr=0.01)
+    for i in range(20):
+        theirs.grad = memory.gradient.copy_(torch.from_numpy(rng(i).normal(size=50))).clone()
+        ours.step()
+        optimizer.step()
+    assert torch.allclose(memory.parameters, theirs, atol=1e-6)
+
+
+def test_actor_critic_reuses_the_masks_of_acting_and_ppo_draws_new_ones_every_epoch(monkeypatch):
+    used, original = [], Agent.log_probs
+    monkeypatch.setattr(Agent, "log_probs", lambda agent, episode, masks: used.append(masks) or original(
+        agent, episode, masks))
+    normalize = algorithms.normalization(normalizers.make("zscore"), "returns", normalize_advantages=False)
+    episode = tiny_episode()
+    agent = dataclasses.replace(tiny_agent(), dropout=Doubles(0.5, (6, 5), rng(9)))
+    algorithms.actor_critic(agent, episode, normalize, tiny_config())
+    algorithms.ppo(agent, episode, normalize, tiny_config(epochs=3))
+    assert [masks is episode.masks for masks in used] == [True, True, False, False, False]
+    assert len({masks[0].tobytes() for masks in used}) == 4
+
+
+class Doubles(Dropout):
+    def draw(self, batch):
+        return [mask.astype(float) for mask in super().draw(batch)]
+
+
+# Environments
+
+class Corridor(gym.Env):
+    """Pays 1 a step and never ends by itself; actions are 5 and 6, observations doubles."""
+
+    action_space = gym.spaces.Discrete(2, start=5)
+    observation_space = gym.spaces.Box(-1, 1, (3,), np.float64)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return self.np_random.uniform(-1, 1, 3), {}
+
+    def step(self, action):
+        assert action in (5, 6)
+        return self.np_random.uniform(-1, 1, 3), 1.0, False, False, {}
+
+
+class Pictures(Corridor):
+    observation_space = gym.spaces.Box(0, 255, (8, 8, 3), np.uint8)
+
+
+gym.register("Corridor-v0", Corridor, max_episode_steps=70)
+gym.register("Endless-v0", Corridor)
+gym.register("Pictures-v0", Pictures, max_episode_steps=70)
+
+
+@pytest.mark.parametrize(("env", "reason"), [
+    ("Pendulum-v1", "discrete actions"), ("FrozenLake-v1", "flat Box"), ("Pictures-v0", "flat Box"),
+    ("Endless-v0", "time limit"), ("CartPole-v999", "gymnasium can make"), ("no such env", "gymnasium can make"),
+])
+def test_what_cannot_work_is_refused_with_the_reason(env, reason):
+    with pytest.raises(ValueError, match=reason):
+        tiny_config(env=env)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+def test_an_episode_at_the_time_limit_just_ends(dropout):
+    """No bootstrapping: the last return is the last reward (PAPER section 3)."""
+    environment = rollouts.make("Corridor-v0", 0)
+    made = network((3, 8, 2), "relu")
+    episode = rollouts.play(environment, Policy(made), rng(), Dropout(dropout, (8,), rng()))
+    assert episode.observations.shape == (70, 3) and episode.observations.dtype == np.float32
+    assert set(episode.actions) == {0, 1} and episode.rewards == [1.0] * 70
+    assert episode.masks is None if dropout == 0 else episode.masks[0].shape == (70, 8)
+    returns = discounted_returns(episode.rewards, 0.99)
+    assert returns[-1] == 1 and returns[0] == pytest.approx((1 - 0.99**70) / 0.01)
+    assert rollouts.evaluate(environment, Policy(made)) == (70.0, 70)
+
+
+def test_recorded_masks_are_those_the_actions_were_chosen_with():
+    environment, made = rollouts.make("CartPole-v1", 0), network((4, 128, 2), "relu")
+    episode = rollouts.play(environment, Policy(made), rng(1), Dropout(0.5, (128,), rng()))
+    gumbel = np.concatenate([rng(1).gumbel(size=(rollouts.BLOCK, 2))])[:len(episode.actions)]
+    logits = made(torch.from_numpy(episode.observations), episode.masks).detach().numpy()
+    steps = min(len(gumbel), len(logits))
+    assert ((logits[:steps] + gumbel[:steps]).argmax(axis=1) == episode.actions[:steps]).all()
+
+
+@pytest.mark.parametrize("env", ["Acrobot-v1", "MountainCar-v0", "Corridor-v0"])
+def test_other_discrete_environments_train(env):
+    record = train(tiny_config(env=env, max_episodes=2), 0)
+    assert record["episodes"] == 2 and record["status"] == "censored"
+
+
+# Configurations
+
+def test_presets_are_the_released_settings():
+    cart, lunar = (RunConfig.preset(env, "ppo") for env in ("CartPole-v1", "LunarLander-v3"))
+    assert (cart.hidden, cart.activation, cart.dropout, cart.learning_rate) == ((128,), "relu", 0.5, 0.01)
+    assert (lunar.hidden, lunar.activation, lunar.dropout, lunar.learning_rate) == ((128, 128), "prelu", 0.1, 0.0005)
+    assert (cart.threshold, cart.max_episodes, lunar.threshold, lunar.max_episodes) == (475, 500, 200, 1500)
+    assert (cart.policy_reduction, lunar.policy_reduction, cart.value_reduction) == ("sum", "mean", "mean")
+    assert (cart.gamma, cart.lam, cart.epochs, cart.clip, cart.window) == (0.99, 0.99, 5, 0.2, 25)
+    flags = {(env, algorithm): RunConfig.preset(env, algorithm).normalize_advantages
+             for env in training.RELEASED for algorithm in algorithms.ALGORITHMS}
+    off = {key for key, flag in flags.items() if not flag}
+    assert off == {("CartPole-v1", "reinforce"), ("CartPole-v1", "actor_critic"), ("LunarLander-v3", "reinforce")}
+    assert cart.normalizer == {"name": "zscore"}
+
+
+@pytest.mark.parametrize("bad", [
+    {"algorithm": "a2c"}, {"normalizer": {"name": "zsocre"}}, {"normalizer": "zscore"}, {"signal": "rewards"},
+    {"gamma": 1.5}, {"lam": -1}, {"epochs": 0}, {"epochs": 2.0}, {"clip": 0}, {"learning_rate": math.nan},
+    {"hidden": (0,)}, {"activation": "tanh"}, {"dropout": 1.0}, {"threshold": "high"}, {"criterion": "test"},
+    {"window": 0}, {"full_window": 1}, {"evaluate_every": 0}, {"max_episodes": True}, {"policy_reduction": "max"},
+])
+def test_a_bad_field_is_an_error_at_once(bad):
+    with pytest.raises(ValueError, match=next(iter(bad)).split("_")[0]):
+        tiny_config(**bad)
+
+
+def test_a_config_survives_json():
+    config = RunConfig.preset("LunarLander-v3", "gae")
+    assert RunConfig(**json.loads(json.dumps(config.to_dict()))) == config
+
+
+# Runs
+
+def without_seconds(record):
+    return {key: value for key, value in record.items() if key != "seconds"}
+
+
+@pytest.mark.parametrize("algorithm", algorithms.ALGORITHMS)
+def test_a_run_repeats_and_is_json(algorithm):
+    config = tiny_config(algorithm=algorithm)
+    first, second, other = train(config, 3), train(config, 3), train(config, 4)
+    assert without_seconds(first) == without_seconds(second) == json.loads(json.dumps(without_seconds(first)))
+    assert first["train_returns"] != other["train_returns"]
+    assert first["steps"] == sum(first["train_returns"]) + sum(first["eval_returns"])  # CartPole pays 1 a step
+
+
+def test_evaluating_less_often_does_not_change_training():
+    every, third = (train(tiny_config(max_episodes=12, evaluate_every=n), 0) for n in (1, 3))
+    assert every["train_returns"] == third["train_returns"]
+    assert len(every["eval_returns"]) == 12 and len(third["eval_returns"]) == 4
+
+
+def test_progress_sees_every_episode():
+    seen = []
+
+    def watch(history, policy):
+        action = policy.greedy(np.zeros(4))
+        seen.append((history.episodes, history.train_returns[-1], len(history.eval_returns), action))
+
+    record = train(tiny_config(evaluate_every=2), 0, progress=watch)
+    episodes, returns, evaluations, actions = map(list, zip(*seen, strict=True))
+    assert episodes == [1, 2, 3, 4, 5] and evaluations == [0, 1, 1, 2, 2]
+    assert returns == record["train_returns"]
+    assert set(actions) <= {0, 1}
+
+
+def test_train_uses_one_thread_and_restores_the_setting():
+    threads, seen = torch.get_num_threads(), []
+    torch.set_num_threads(2)
+    try:
+        train(tiny_config(max_episodes=1), 0, progress=lambda *_: seen.append(torch.get_num_threads()))
+        assert seen == [1] and torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(threads)
+
+
+@pytest.mark.parametrize("changes", [{"learning_rate": 1e30}, {"learning_rate": 1e30, "signal": "advantages"},
+                                     {"learning_rate": 1e30, "algorithm": "reinforce"}])
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_a_diverging_run_says_so(changes):
+    record = train(tiny_config(**changes), 0)
+    assert record["status"] == "diverged" and not record["solved"] and "not finite" in record["reason"]
+    assert 1 <= record["episodes"] == len(record["train_returns"])
+    json.dumps(record, allow_nan=False)
+
+
+def test_stopping_rule():
+    full = tiny_config(threshold=10.0, window=3)
+    released = dataclasses.replace(full, full_window=False)
+    assert not training.arrived([], released) and not training.arrived([20.0, 20.0], full)
+    assert training.arrived([20.0], released) and training.arrived([0.0, 10.0, 10.0, 10.0], full)
+    assert not training.arrived([9.0, 10.0, 10.0], full)
+    assert not training.arrived([20.0] * 9, dataclasses.replace(full, threshold=None))
+
+
+def test_runs_stop_by_their_criterion_and_record_both():
+    config = tiny_config(threshold=9.0, window=2, max_episodes=50)
+    runs = {criterion: train(dataclasses.replace(config, criterion=criterion), 1)
+            for criterion in ("evaluation", "training", "both")}
+    for criterion in ("evaluation", "training"):
+        assert runs[criterion]["episodes"] == runs[criterion]["solved_at"][criterion] == \
+            runs["both"]["solved_at"][criterion]
+    assert runs["both"]["episodes"] == max(runs["both"]["solved_at"].values())
+    assert all(run["solved"] for run in runs.values())
+
+
+def test_training_learns_cartpole():
+    config = dataclasses.replace(RunConfig.preset("CartPole-v1", "ppo"), max_episodes=150, threshold=195.0)
+    assert train(config, 0)["solved"]
+
+
+NORMALIZERS = {
+    "none": {"name": "none"}, "zscore": {"name": "zscore"}, "running": {"name": "running"}, "ema": {"name": "ema"},
+    "simple stream": {"name": "kscore"},
+    "adaptive refit": {"name": "kscore", "variant": "adaptive", "mode": "refit", "Q": 0.1, "R": 1.0},
+    "adaptive innovation": {"name": "kscore", "variant": "adaptive", "mode": "innovation", "Q": 0.1, "R": 1.0},
+}
+
+PINNED = {  # six training returns, then six evaluation returns
+    ("reinforce", "none"): [22, 42, 48, 29, 34, 32, 53, 91, 33, 19, 15, 26],
+    ("reinforce", "zscore"): [22, 40, 37, 33, 43, 45, 10, 115, 119, 500, 144, 89],
+    ("reinforce", "running"): [22, 14, 24, 25, 44, 72, 10, 9, 54, 91, 104, 500],
+    ("reinforce", "ema"): [22, 14, 24, 25, 44, 72, 10, 9, 53, 89, 100, 500],
+    ("reinforce", "simple stream"): [22, 15, 26, 23, 39, 72, 10, 9, 63, 393, 151, 244],
+    ("reinforce", "adaptive refit"): [22, 40, 113, 32, 41, 11, 160, 91, 114, 116, 95, 11],
+    ("reinforce", "adaptive innovation"): [22, 24, 39, 87, 23, 41, 117, 90, 112, 95, 101, 127],
+    ("actor_critic", "none"): [22, 45, 44, 29, 23, 41, 53, 91, 119, 44, 24, 56],
+    ("actor_critic", "zscore"): [22, 20, 20, 22, 17, 21, 10, 9, 8, 9, 8, 10],
+    ("actor_critic", "running"): [22, 19, 28, 25, 31, 26, 10, 9, 10, 10, 43, 198],
+    ("actor_critic", "ema"): [22, 19, 30, 21, 63, 45, 10, 9, 8, 37, 60, 105],
+    ("actor_critic", "simple stream"): [22, 20, 20, 22, 27, 85, 10, 9, 8, 9, 8, 10],
+    ("actor_critic", "adaptive refit"): [22, 45, 38, 129, 53, 25, 160, 105, 151, 500, 215, 197],
+    ("actor_critic", "adaptive innovation"): [22, 42, 33, 96, 20, 41, 125, 122, 123, 500, 147, 222],
+    ("gae", "none"): [22, 45, 44, 29, 23, 41, 53, 91, 122, 42, 23, 55],
+    ("gae", "zscore"): [22, 20, 20, 22, 64, 44, 10, 9, 8, 9, 8, 239],
+    ("gae", "running"): [22, 20, 20, 22, 25, 24, 10, 9, 8, 9, 8, 10],
+    ("gae", "ema"): [22, 20, 20, 22, 25, 24, 10, 9, 8, 9, 8, 10],
+    ("gae", "simple stream"): [22, 20, 20, 22, 28, 27, 10, 9, 8, 9, 44, 10],
+    ("gae", "adaptive refit"): [22, 45, 38, 65, 43, 117, 160, 106, 154, 208, 134, 181],
+    ("gae", "adaptive innovation"): [22, 42, 33, 120, 45, 143, 137, 95, 116, 500, 128, 253],
+    ("ppo", "none"): [22, 31, 23, 18, 19, 20, 27, 26, 28, 22, 30, 16],
+    ("ppo", "zscore"): [22, 37, 28, 77, 23, 13, 10, 39, 45, 34, 10, 9],
+    ("ppo", "running"): [22, 15, 19, 28, 25, 77, 10, 9, 10, 46, 79, 42],
+    ("ppo", "ema"): [22, 15, 23, 23, 13, 14, 10, 9, 10, 31, 15, 9],
+    ("ppo", "simple stream"): [22, 16, 21, 26, 20, 18, 10, 9, 24, 30, 47, 201],
+    ("ppo", "adaptive refit"): [22, 54, 69, 59, 105, 27, 113, 54, 185, 151, 103, 82],
+    ("ppo", "adaptive innovation"): [22, 19, 10, 9, 9, 10, 11, 9, 10, 10, 10, 9],
+}
+
+
+def pinned_run(algorithm, normalizer):
+    record = train(RunConfig(env="CartPole-v1", algorithm=algorithm, normalizer=NORMALIZERS[normalizer], threshold=None,
+                             signal="advantages" if algorithm == "gae" else "returns", learning_rate=0.05,
+                             max_episodes=6, hidden=(16,)), 0)
+    return [int(G) for G in record["train_returns"] + record["eval_returns"]]
+
+
+@pytest.mark.parametrize("algorithm", algorithms.ALGORITHMS)
+@pytest.mark.parametrize("normalizer", NORMALIZERS)
+def test_first_episodes_are_pinned(algorithm, normalizer):
+    """After a change on purpose, raise PROTOCOL_VERSION and pin anew: `python tests/test_training.py` prints this."""
+    assert training.PROTOCOL_VERSION == 1
+    assert pinned_run(algorithm, normalizer) == PINNED[algorithm, normalizer]
+
+
+if __name__ == "__main__":
+    for a in algorithms.ALGORITHMS:
+        for n in NORMALIZERS:
+            print(f'    ("{a}", "{n}"): {pinned_run(a, n)},')
