@@ -3,6 +3,7 @@ PYTHON ?= $(shell for p in python3.11 python3; do $$p -c "" 2>/dev/null && echo 
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
+BENCH_READY := $(VENV)/.installed-bench
 NOTEBOOKS := $(wildcard notebooks/*.py)
 
 .PHONY: help run test lab sync publish lint bench clean
@@ -30,11 +31,15 @@ publish: $(READY)  ## copy the outputs of the last `make run` into notebooks/*.i
 lint: $(READY)  ## check the code with ruff
 	@$(BIN)/ruff check .
 
-bench: $(READY)  ## measure speed side by side with peers, as ratios
+bench: $(BENCH_READY)  ## measure speed side by side with peers, as ratios
 	@$(BIN)/python benchmarks/filter_speed.py; filter=$$?; $(BIN)/python benchmarks/training_speed.py && exit $$filter
 
 clean:  ## remove build/ (keep the environment and everything recorded)
 	rm -rf build
+
+$(BENCH_READY): $(READY)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,bench]'
+	@touch $@
 
 $(READY): pyproject.toml constraints.txt
 	@command -v "$(PYTHON)" >/dev/null || { echo "K-Score needs Python 3.11 or newer, and '$(PYTHON)' was not found."; exit 1; }

@@ -7,8 +7,8 @@ On a shared machine speed wanders by a factor of two within seconds. So raw step
 drawn beforehand, resets included) and training take turns after every episode, and the ratio of their totals is
 reported. Steps are environment steps of training and evaluation together. The plain loop is the released one: torch is
 called for every action, the environment keeps gymnasium's wrappers. Stable-Baselines3's PPO, if it is installed, runs
-with its own default settings (one environment, 2,048 steps an update, 10 epochs of minibatches of 64): another amount
-of learning a step, so its ratio says how long a step takes there, not which code is better.
+with its own default settings (one environment, 2,048 steps an update, 10 epochs of minibatches of 64), not evaluated:
+another amount of learning a step, so its ratio says how long a step takes there, not which code is better.
 """
 
 import os

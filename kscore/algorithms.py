@@ -117,8 +117,8 @@ class Agent:
 
     def log_probs(self, episode: Episode, masks: Masks | None) -> torch.Tensor:
         """Return log π(a_t | s_t) of the actions taken, (T,)."""
-        logits = self.actor(torch.from_numpy(episode.observations), masks)
-        return -F.cross_entropy(logits, torch.from_numpy(episode.actions), reduction="none")
+        log_policy = self.actor(torch.from_numpy(episode.observations), masks).log_softmax(1)  # (T, actions)
+        return -F.nll_loss(log_policy, torch.from_numpy(episode.actions), reduction="none")
 
     def values(self, episode: Episode) -> torch.Tensor:
         """Return V(s_t) with freshly drawn dropout, (T,)."""
@@ -161,8 +161,8 @@ def gae(agent: Agent, episode: Episode, normalize: Normalization, config: Settin
     """Update by generalized advantage estimates of the raw rewards, and the critic towards Ĝ (R8)."""
     values = agent.values(episode)
     returns = discounted_returns(episode.rewards, config.gamma)
-    targets = normalize.returns(returns)
     estimates = gae_advantages(episode.rewards, values.detach().numpy(), config.gamma, config.lam)
+    targets = normalize.returns(returns)
     advantages = normalize.advantages(estimates)
     agent.descend(policy_loss(agent.log_probs(episode, episode.masks), advantages, config)
                   + value_loss(values, targets, config))
@@ -192,11 +192,15 @@ def policy_loss(log_probs: torch.Tensor, advantages: np.ndarray, config: Setting
 
 def clipped_loss(log_probs: torch.Tensor, old_log_probs: torch.Tensor, advantages: np.ndarray,
                  config: Settings) -> torch.Tensor:
-    """Return -Σ_t min(ρ_t A_t, clip(ρ_t, 1 - c, 1 + c) A_t) with ρ_t = π(a_t | s_t) / π_old(a_t | s_t), or its mean."""
+    """Return -Σ_t min(ρ_t A_t, clip(ρ_t, 1 - c, 1 + c) A_t) with ρ_t = π(a_t | s_t) / π_old(a_t | s_t), or its mean.
+
+    With A > 0 only the upper bound can lower the product, with A < 0 only the lower one: so the minimum is a clamp.
+    """
     ratios = (log_probs - old_log_probs).exp()
     advantages = _tensor(advantages, log_probs)
-    clipped = ratios.clamp(1 - config.clip, 1 + config.clip)
-    return -_reduced(torch.minimum(ratios * advantages, clipped * advantages), config.policy_reduction)
+    lowest = torch.where(advantages < 0, 1 - config.clip, 0.0)
+    highest = torch.where(advantages < 0, torch.inf, 1 + config.clip)
+    return -_reduced(ratios.clamp(lowest, highest) * advantages, config.policy_reduction)
 
 
 def value_loss(values: torch.Tensor, targets: np.ndarray, config: Settings) -> torch.Tensor:

@@ -7,6 +7,8 @@ from numbers import Real
 
 import numpy as np
 
+REAL = (float, Real)  # a float is told at once; asking the abstract class alone takes many times as long
+
 LARGEST = 1e100
 """Observations beyond this size are refused: the squares on the way to a score would come near overflow."""
 
@@ -16,7 +18,7 @@ LARGEST_VARIANCE = 10 * LARGEST**2  # what the square of a difference of two obs
 def number(name: str, value: float, *, low: float = -LARGEST, high: float = LARGEST,
            below: float | None = None) -> float:
     """Return `value` as a plain float if it lies in [low, high] and, where given, strictly below a bound."""
-    if isinstance(value, bool) or not isinstance(value, Real):
+    if isinstance(value, bool) or not isinstance(value, REAL):
         raise ValueError(f"{name} must be a number, got {value!r}")
     if isinstance(value, np.generic):
         value = value.item()  # a 32-bit number cannot be compared with bounds that only 64 bits can hold
@@ -31,7 +33,7 @@ def number(name: str, value: float, *, low: float = -LARGEST, high: float = LARG
 
 def variance(name: str, value: float, *, positive: bool = False) -> float:
     """Return `value` as a plain float if it can be a variance: not negative or, where asked for, positive."""
-    if positive and isinstance(value, Real) and not isinstance(value, bool) and value <= 0:
+    if positive and isinstance(value, REAL) and not isinstance(value, bool) and value <= 0:
         raise ValueError(f"{name} must be positive, got {value}")
     return number(name, value, low=0, high=LARGEST_VARIANCE)
 
@@ -60,9 +62,8 @@ def series(name: str, values: object, *, dims: tuple[int, ...] = (1,)) -> np.nda
         raise ValueError(f"{name} must be {expected}, got shape {array.shape}")
     if array.size == 0:
         raise ValueError(f"{name} must hold at least one value, got shape {array.shape}")
-    wrong = ~(np.abs(array) <= LARGEST)  # true for NaN and infinity as well
-    if wrong.any():
-        at = tuple(int(i) for i in np.argwhere(wrong)[0])
+    if not np.abs(array).max() <= LARGEST:  # so that NaN and infinity fail as well
+        at = tuple(int(i) for i in np.argwhere(~(np.abs(array) <= LARGEST))[0])
         where = at[0] if len(at) == 1 else at
         raise ValueError(f"{name} must be finite and at most {LARGEST:g} in size, got {array[at]} at index {where}")
     return array

@@ -92,14 +92,19 @@ def filter_series(z: np.ndarray, Q: float, R: float, start: Belief = START) -> F
     """
     z = checks.series("z", z, dims=(1, 2))
     Q, R = checks.variance("Q", Q), checks.variance("R", R, positive=True)
-    start = x, P = _checked_start(start, z)
+    return filter_checked(z, Q, R, _checked_start(start, z))
+
+
+def filter_checked(z: np.ndarray, Q: float, R: float, start: Belief) -> Filtered:
+    """Do what `filter_series` does, for a caller who has checked the arguments already."""
+    x, P = start
     gains = []
     for _ in range(len(z)):
         P_prior = P + Q
         K = P_prior / (P_prior + R)
         P = K * R
         gains.append(K)
-    mean = np.empty(z.shape)
+    mean = _storage(z)
     for t, (K, z_t) in enumerate(zip(gains, _rows(z), strict=True)):
         mean[t] = x = x + K * (z_t - x)
     K = np.array(gains).reshape(len(z), *[-1] * (z.ndim - 1))  # (time,), (time, 1) or (time, streams)
@@ -118,8 +123,14 @@ def adaptive_filter_series(z: np.ndarray, Q: float, R: float, alpha: float = 0.9
     Q, alpha = checks.variance("Q", Q), checks.number("alpha", alpha, low=0, high=1)
     checks.choice("R_timing", R_timing, ("after", "before"))
     R = _one_or_each("R", R, z, partial(checks.variance, positive=True))
-    start = x, P = _checked_start(start, z)
-    mean, gain, noise = np.empty((3, *z.shape))
+    return adaptive_filter_checked(z, Q, R, alpha, _checked_start(start, z), R_timing)
+
+
+def adaptive_filter_checked(z: np.ndarray, Q: float, R: float | np.ndarray, alpha: float, start: Belief,
+                            R_timing: str) -> Filtered:
+    """Do what `adaptive_filter_series` does, for a caller who has checked the arguments already."""
+    x, P = start
+    mean, gain, noise = _storage(z), _storage(z), _storage(z)
     for t, z_t in enumerate(_rows(z)):
         surprise = z_t - x
         R_next = alpha * R + (1 - alpha) * surprise * surprise + TINY
@@ -131,12 +142,17 @@ def adaptive_filter_series(z: np.ndarray, Q: float, R: float, alpha: float = 0.9
         P = K * R
         mean[t], gain[t], noise[t] = x, K, R
         R = R_next
-    return _filtered(start, Q, mean, gain, noise, R)
+    return _filtered(start, Q, mean, np.asarray(gain), np.asarray(noise), R)
 
 
 def _rows(z: np.ndarray) -> list[float] | np.ndarray:
     """Iterate over time: plain floats for one stream (several times faster than numpy scalars), rows for many."""
     return z.tolist() if z.ndim == 1 else z
+
+
+def _storage(z: np.ndarray) -> list[float] | np.ndarray:
+    """Make room for one entry a step, of the kind that fills fastest: a list for one stream, an array for many."""
+    return [0.0] * len(z) if z.ndim == 1 else np.empty(z.shape)
 
 
 def _checked_start(start: Belief, z: np.ndarray) -> Belief:
@@ -146,6 +162,8 @@ def _checked_start(start: Belief, z: np.ndarray) -> Belief:
 
 def _one_or_each(name: str, value: float | np.ndarray, z: np.ndarray, check: Callable) -> float | np.ndarray:
     """Check a number for all streams, or an array with one number for each stream of `z`."""
+    if isinstance(value, float):  # the usual case, without the detour through numpy
+        return check(name, value)
     if np.ndim(value) == 0:
         return check(name, np.asarray(value).item())
     if np.shape(value) != z.shape[1:]:
@@ -153,14 +171,16 @@ def _one_or_each(name: str, value: float | np.ndarray, z: np.ndarray, check: Cal
     return np.array([check(name, v) for v in np.asarray(value).tolist()])
 
 
-def _filtered(start: Belief, Q: float, mean: np.ndarray, K: np.ndarray, R: np.ndarray, next_noise) -> Filtered:
+def _filtered(start: Belief, Q: float, mean, K: np.ndarray, R: np.ndarray, next_noise) -> Filtered:
     """Complete the series from x_t, K_t and R_t: P = K R, and a prior is the posterior one step earlier (P2).
 
     Gains and noise that all streams share come as (time, 1) and leave as views of the full shape.
     """
-    var = K * R
+    mean, var = np.asarray(mean), K * R
     series = mean, var, _delayed(start.mean, mean), _delayed(start.var, var) + Q, K, R
-    return Filtered(*(np.broadcast_to(values, mean.shape) for values in series), next_noise)
+    if K.shape != mean.shape:
+        series = tuple(np.broadcast_to(values, mean.shape) for values in series)
+    return Filtered(*series, next_noise)
 
 
 def _delayed(first: float | np.ndarray, series: np.ndarray) -> np.ndarray:

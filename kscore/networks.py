@@ -41,16 +41,16 @@ class Memory:
 
 
 class Layer(NamedTuple):
-    """The parameters of one layer, and the memory of its weight and bias as one array for acting.
+    """The parameters of one layer, and its memory as an array for acting.
 
     A hidden layer's weight is (inputs, outputs), the last one's (outputs, inputs): with the long side of a narrow
-    matrix along the memory, the products of the backward pass are several times faster.
+    matrix along the memory, its products are several times faster.
     """
 
     weight: torch.Tensor
     bias: torch.Tensor  # (outputs,)
     slope: torch.Tensor | None  # (1,), what a PReLU learns; None with ReLU and after the last layer
-    matrix: np.ndarray  # (inputs + 1, outputs) or, the last one, (outputs, inputs + 1), with the bias at the end
+    matrix: np.ndarray  # hidden: (inputs + 1, outputs), the bias as last row; last: the weight alone
 
 
 class Network:
@@ -143,16 +143,16 @@ class Policy:
     """The actor's forward pass for one observation, in numpy on the memory of its torch parameters.
 
     Torch takes longer to start a call than these layers take to run. The matrices here are views: whatever the
-    optimizer writes is seen at once, nothing is copied. A layer's inputs end in a 1, so that its weights and bias are
-    one product.
+    optimizer writes is seen at once, nothing is copied. A hidden layer's inputs end in a 1, so that its weight and bias
+    are one product.
     """
 
     def __init__(self, network: Network) -> None:
-        inputs = [np.ones(len(layer.matrix), np.float32) for layer in network.hidden]
-        inputs.append(np.ones(network.last.matrix.shape[1] + 1, np.float32))
+        widths = [len(layer.weight) for layer in network.hidden] + [network.last.weight.shape[1]]
+        inputs = [np.ones(width + 1, np.float32) for width in widths]  # the 1 stays
         self._observation = inputs[0][:-1]
         self._hidden = [(i, inputs[i], layer.matrix, inputs[i + 1][:-1], np.zeros(layer.matrix.shape[1], np.float32),
-                         None if layer.slope is None else layer.slope.detach().numpy())
+                         None if layer.slope is None else layer.slope.detach().numpy().reshape(()))
                         for i, layer in enumerate(network.hidden)]
         self._features, self._last = inputs[-1][:-1], network.last.matrix
         self._bias = network.last.bias.detach().numpy()
@@ -169,7 +169,7 @@ class Policy:
                 np.maximum(outputs, spare, out=outputs)  # spare stays 0
             else:  # the larger of z and slope z, or the smaller if the slope has grown above 1
                 np.multiply(outputs, slope, spare)
-                (np.minimum if slope[0] > 1 else np.maximum)(outputs, spare, out=outputs)
+                (np.minimum if slope.item() > 1 else np.maximum)(outputs, spare, out=outputs)
         logits = self._last.dot(self._features, self._logits)
         return np.add(logits, self._bias, logits)
 

@@ -16,7 +16,7 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 
 from kscore import checks
-from kscore.filters import Belief, Filtered, adaptive_filter_series, filter_series
+from kscore.filters import Belief, Filtered, adaptive_filter_checked, filter_checked
 
 
 class Scaling(NamedTuple):
@@ -212,8 +212,8 @@ class KScore(Normalizer):
     def _filter(self, returns: np.ndarray) -> Filtered:
         start = Belief(self.x, self.P)
         if self.variant == "simple":
-            return filter_series(returns, self.Q, self.R, start)
-        return adaptive_filter_series(returns, self.Q, self.noise, self.alpha, start, R_timing=self.R_timing)
+            return filter_checked(returns, self.Q, self.R, start)
+        return adaptive_filter_checked(returns, self.Q, self.noise, self.alpha, start, self.R_timing)
 
 
 NORMALIZERS: dict[str, type[Normalizer]] = {kind.name: kind for kind in (NoNormalizer, ZScore, Running, Ema, KScore)}

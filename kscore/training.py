@@ -33,7 +33,7 @@ RELEASED = {
     "LunarLander-v3": {"threshold": 200.0, "max_episodes": 1500, "hidden": (128, 128), "activation": "prelu",
                        "dropout": 0.1, "learning_rate": 0.0005},
 }
-"""What the released settings say for each environment (PAPER section 3; the cap of 1,500 is ours)."""
+"""The released settings of each environment (commit 5667b45; the cap of 1,500 episodes is ours)."""
 
 
 def _normalizer(name: str, options: dict) -> dict:
@@ -128,6 +128,9 @@ class RunConfig:
         return {**dataclasses.asdict(self), "hidden": list(self.hidden)}
 
 
+EPISODE_KINDS = {"train": "a training", "eval": "an evaluation"}
+
+
 @dataclass
 class History:
     """What a run has seen so far."""
@@ -146,7 +149,7 @@ class History:
     def add(self, kind: Literal["train", "eval"], episode_return: float, steps: int) -> None:
         """Note an episode; refuse a return that is not finite."""
         if not math.isfinite(episode_return):
-            raise Diverged(f"the return of an episode ({kind}) is not finite")
+            raise Diverged(f"the return of {EPISODE_KINDS[kind]} episode is not finite")
         getattr(self, f"{kind}_returns").append(episode_return)
         setattr(self, f"{kind}_steps", getattr(self, f"{kind}_steps") + steps)
 

@@ -404,7 +404,7 @@ trackers = {
 }
 
 # %% [markdown]
-# (Any EMA is a filter in its steady state: solving $K^2 + \rho K - \rho = 0$ for $\rho$ gives $\rho = K^2/(1 - K)$, which is what the helper above uses.)
+# (Any EMA is a filter in its steady state: solving $K^2 + \rho K - \rho = 0$ for $\rho$ gives $\rho = K^2/(1 - K)$, which is what the function above uses.)
 
 # %%
 fig, (left, right) = plots.panels(1, 2, height=3.4)

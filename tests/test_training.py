@@ -321,7 +321,7 @@ def test_what_cannot_work_is_refused_with_the_reason(env, reason):
 
 @pytest.mark.parametrize("dropout", [0.0, 0.5])
 def test_an_episode_at_the_time_limit_just_ends(dropout):
-    """No bootstrapping: the last return is the last reward (PAPER section 3)."""
+    """No bootstrapping: the last return is the last reward (P9)."""
     environment = rollouts.make("Corridor-v0", 0)
     made = network((3, 8, 2), "relu")
     episode = rollouts.play(environment, Policy(made), rng(), Dropout(dropout, (8,), rng()))
@@ -433,6 +433,40 @@ def test_a_diverging_run_says_so(changes):
     assert record["status"] == "diverged" and not record["solved"] and "not finite" in record["reason"]
     assert 1 <= record["episodes"] == len(record["train_returns"])
     json.dumps(record, allow_nan=False)
+
+
+class Broken(Corridor):
+    """Pays `reward` from the 60th step of an environment's life on."""
+
+    def __init__(self, reward):
+        self.reward, self.steps = reward, 0
+
+    def step(self, action):
+        self.steps += 1
+        observation, reward, *rest = super().step(action)
+        return observation, reward if self.steps < 60 else self.reward, *rest
+
+
+gym.register("NaN-v0", Broken, max_episode_steps=20, kwargs={"reward": math.nan})
+gym.register("Infinite-v0", Broken, max_episode_steps=20, kwargs={"reward": math.inf})
+gym.register("Huge-v0", Broken, max_episode_steps=20, kwargs={"reward": 1e200})
+
+
+@pytest.mark.parametrize("algorithm", algorithms.ALGORITHMS)
+@pytest.mark.parametrize("signal", ["returns", "advantages"])
+@pytest.mark.parametrize(("env", "reason", "episodes"), [
+    ("NaN-v0", "training episode is not finite", 2), ("Infinite-v0", "training episode is not finite", 2),
+    ("Huge-v0", "normalizer refused", 3)])
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_rewards_that_are_not_numbers_to_learn_from_end_the_run(env, reason, episodes, algorithm, signal):
+    record = train(tiny_config(env=env, algorithm=algorithm, signal=signal), 0)
+    assert record["status"] == "diverged" and reason in record["reason"] and record["episodes"] == episodes
+    json.dumps(record, allow_nan=False)
+
+
+def test_huge_rewards_without_a_normalizer_end_the_run_by_the_loss():
+    record = train(tiny_config(env="Huge-v0", algorithm="reinforce", normalizer={"name": "none"}), 0)
+    assert record["status"] == "diverged" and record["reason"]
 
 
 def test_stopping_rule():
