@@ -234,7 +234,7 @@ def main() -> None:
     for env in ("CartPole-v1", "LunarLander-v3"):
         measured = stable_baselines(env) if options.only in f"{env} sb3" else ()
         if measured is None:
-            print("Stable-Baselines3 is not installed; `pip install --no-deps stable-baselines3` adds the comparison.")
+            print("Stable-Baselines3 is not installed; `make bench` installs it and adds the comparison.")
             break
         if measured:
             speed, raw = measured

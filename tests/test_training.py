@@ -333,6 +333,27 @@ def test_an_episode_at_the_time_limit_just_ends(dropout):
     assert rollouts.evaluate(environment, Policy(made)) == (70.0, 70)
 
 
+class Tariff(Corridor):
+    """Pays what the action costs: -1 for action 5, -3 for action 6."""
+
+    def step(self, action):
+        observation, _, *rest = super().step(action)
+        return observation, float(9 - 2 * action), *rest
+
+
+gym.register("Tariff-v0", Tariff, max_episode_steps=70)
+
+
+def test_evaluation_is_the_undiscounted_sum_of_rewards():
+    class Always:
+        def __init__(self, action):
+            self.greedy = lambda observation: action
+
+    environment = rollouts.make("Tariff-v0", seed=0)
+    assert rollouts.evaluate(environment, Always(0)) == (-70.0, 70)
+    assert rollouts.evaluate(environment, Always(1)) == (-210.0, 70)
+
+
 def test_recorded_masks_are_those_the_actions_were_chosen_with():
     environment, made = rollouts.make("CartPole-v1", 0), network((4, 128, 2), "relu")
     episode = rollouts.play(environment, Policy(made), rng(1), Dropout(0.5, (128,), rng()))
