@@ -50,7 +50,7 @@ class RawStepping:
         self.steps, self.seconds = 0, 0.0
 
     def run(self, steps: int = 500) -> None:
-        actions = self.rng.integers(self.env.action_space.n, size=steps).tolist()
+        actions = self.rng.integers(self.env.action_space.n, size=steps)  # np.int64, as from `sample()`
         start = time.perf_counter()
         for action in actions:
             _, _, terminated, truncated, _ = self.env.step(action)

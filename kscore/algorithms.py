@@ -176,9 +176,11 @@ def ppo(agent: Agent, episode: Episode, normalize: Normalization, config: Settin
     returns = discounted_returns(episode.rewards, config.gamma)
     targets = normalize.returns(returns)
     advantages = normalize.advantages(targets - values.numpy())
+    advantages, targets = _tensor(advantages, values), _tensor(targets, values)  # once, not in every epoch
+    bounds = clip_bounds(advantages, config.clip)
     for _ in range(config.epochs):
         log_probs = agent.log_probs(episode, agent.dropout.draw(len(episode.actions)))
-        agent.descend(clipped_loss(log_probs, old_log_probs, advantages, config)
+        agent.descend(clipped_loss(log_probs, old_log_probs, advantages, bounds, config)
                       + value_loss(agent.values(episode), targets, config))
 
 
@@ -187,30 +189,34 @@ ALGORITHMS = {"reinforce": reinforce, "actor_critic": actor_critic, "gae": gae, 
 
 def policy_loss(log_probs: torch.Tensor, advantages: np.ndarray, config: Settings) -> torch.Tensor:
     """Return -Σ_t log π(a_t | s_t) A_t, or its mean over the timesteps."""
-    return -_reduced(log_probs * _tensor(advantages, log_probs), config.policy_reduction)
+    return -_weighted(log_probs, _tensor(advantages, log_probs), config.policy_reduction)
 
 
-def clipped_loss(log_probs: torch.Tensor, old_log_probs: torch.Tensor, advantages: np.ndarray,
-                 config: Settings) -> torch.Tensor:
-    """Return -Σ_t min(ρ_t A_t, clip(ρ_t, 1 - c, 1 + c) A_t) with ρ_t = π(a_t | s_t) / π_old(a_t | s_t), or its mean.
+def clip_bounds(advantages: torch.Tensor, clip: float) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the bounds that make min(ρ A, clip(ρ, 1 - c, 1 + c) A) a mere clamp of ρ, (T,) each.
 
-    With A > 0 only the upper bound can lower the product, with A < 0 only the lower one: so the minimum is a clamp.
+    With A > 0 only the upper bound can lower the product, with A < 0 only the lower one.
     """
+    blamed = advantages < 0
+    return torch.where(blamed, 1 - clip, 0.0), torch.where(blamed, torch.inf, 1 + clip)
+
+
+def clipped_loss(log_probs: torch.Tensor, old_log_probs: torch.Tensor, advantages: torch.Tensor,
+                 bounds: tuple[torch.Tensor, torch.Tensor], config: Settings) -> torch.Tensor:
+    """Return -Σ_t min(ρ_t A_t, clip(ρ_t, 1 - c, 1 + c) A_t) with ρ_t = π(a_t | s_t) / π_old(a_t | s_t), or its mean."""
     ratios = (log_probs - old_log_probs).exp()
-    advantages = _tensor(advantages, log_probs)
-    lowest = torch.where(advantages < 0, 1 - config.clip, 0.0)
-    highest = torch.where(advantages < 0, torch.inf, 1 + config.clip)
-    return -_reduced(ratios.clamp(lowest, highest) * advantages, config.policy_reduction)
+    return -_weighted(ratios.clamp(*bounds), advantages, config.policy_reduction)
 
 
-def value_loss(values: torch.Tensor, targets: np.ndarray, config: Settings) -> torch.Tensor:
+def value_loss(values: torch.Tensor, targets: np.ndarray | torch.Tensor, config: Settings) -> torch.Tensor:
     """Return the smooth-L1 distance of the values from their targets."""
     return F.smooth_l1_loss(values, _tensor(targets, values), reduction=config.value_reduction)
 
 
-def _reduced(terms: torch.Tensor, reduction: str) -> torch.Tensor:
-    return terms.sum() if reduction == "sum" else terms.mean()
+def _weighted(terms: torch.Tensor, weights: torch.Tensor, reduction: str) -> torch.Tensor:
+    total = terms @ weights
+    return total if reduction == "sum" else total / len(terms)
 
 
-def _tensor(values: np.ndarray, like: torch.Tensor) -> torch.Tensor:
-    return torch.from_numpy(values).to(like.dtype)
+def _tensor(values: np.ndarray | torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+    return torch.as_tensor(values, dtype=like.dtype)

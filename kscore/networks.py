@@ -173,11 +173,11 @@ class Policy:
         logits = self._last.dot(self._features, self._logits)
         return np.add(logits, self._bias, logits)
 
-    def sample(self, observation: np.ndarray, masks: Sequence[np.ndarray] | None, gumbel: np.ndarray) -> int:
+    def sample(self, observation: np.ndarray, masks: Sequence[np.ndarray] | None, gumbel: np.ndarray) -> np.int64:
         """Draw an action from the softmax of the logits: the largest of logit plus standard Gumbel noise."""
         logits = self.logits(observation, masks)
-        return int(np.add(logits, gumbel, logits).argmax())
+        return np.add(logits, gumbel, logits).argmax()
 
-    def greedy(self, observation: np.ndarray) -> int:
+    def greedy(self, observation: np.ndarray) -> np.int64:
         """Return the action of the largest logit, nothing dropped."""
-        return int(self.logits(observation).argmax())
+        return self.logits(observation).argmax()

@@ -194,7 +194,8 @@ def loss_of(name, agent, episode, A, old, config):
     log_probs = agent.log_probs(episode, episode.masks)
     if name == "policy":
         return algorithms.policy_loss(log_probs, A, config)
-    return algorithms.clipped_loss(log_probs, old, A, config)
+    weights = torch.as_tensor(A, dtype=log_probs.dtype)
+    return algorithms.clipped_loss(log_probs, old, weights, algorithms.clip_bounds(weights, config.clip), config)
 
 
 @pytest.mark.parametrize("reduction", ["sum", "mean"])
@@ -220,7 +221,9 @@ def test_gradients_against_finite_differences(name, activation, reduction):
 def test_clipped_loss_by_hand(ratio, advantage, loss, slope):
     """Clipping at 0.2 takes away what is gained by going further, never what is lost."""
     log_prob = torch.tensor([math.log(ratio)], dtype=torch.float64, requires_grad=True)
-    computed = algorithms.clipped_loss(log_prob, torch.zeros(1), np.array([advantage]), tiny_config())
+    config, weights = tiny_config(), torch.tensor([advantage], dtype=log_prob.dtype)
+    bounds = algorithms.clip_bounds(weights, config.clip)
+    computed = algorithms.clipped_loss(log_prob, torch.zeros_like(log_prob), weights, bounds, config)
     computed.backward()
     assert computed.item() == pytest.approx(loss) and log_prob.grad.item() == pytest.approx(slope)
 
