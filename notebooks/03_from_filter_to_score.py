@@ -350,8 +350,9 @@ def between(scores: list[np.ndarray]) -> float:
     return means.var() / np.concatenate(scores).var()
 
 
-shares = pd.DataFrame({name: {"raw returns": between(collected)} | {LABELS[kind]: between(scored(kind, collected, name)) for kind in LABELS}
-                       for name, collected in played.items()})
+shares = pd.DataFrame()
+for name, collected in played.items():
+    shares[name] = pd.Series({"raw returns": between(collected)} | {LABELS[kind]: between(scored(kind, collected, name)) for kind in LABELS})
 shares.style.format("{:.0%}").set_caption(f"Variance between episodes, share of all (n = {episodes} episodes each)")
 
 # %% [markdown]
@@ -494,7 +495,8 @@ plots.label(top, f"Belief: an outlier at step {outlier_at}, a lasting jump at st
 plots.label(bottom, "Gain", "step", "K")
 fig.legend(loc="outside lower center", ncols=2)
 errors = {name: np.abs(path.mean - truth) for name, (path, _, _) in looks.items()}
-fixed, released, alternative = ({"outlier": error[outlier_at:outlier_at + 30].mean(), "jump": error[jump_at:jump_at + 40].mean()} for error in errors.values())
+fixed, released, alternative = ({"outlier": error[outlier_at:outlier_at + 30].mean(), "jump": error[jump_at:jump_at + 40].mean()}
+                                for error in errors.values())
 plots.show(fig, f"Surprise lowers the adaptive gain. After the jump that is the wrong way: over 40 steps the beliefs are off by {released['jump']:.1f} (released order) and {alternative['jump']:.1f} on average, the fixed one by {fixed['jump']:.1f}. After the outlier it helps only if R is raised in time: over 30 steps {alternative['outlier']:.1f}, against {fixed['outlier']:.1f} for the fixed filter and {released['outlier']:.1f} in the released order.",
            "Beliefs and gains of three filters around an outlier and a jump; the adaptive gains collapse at both events, and the adaptive beliefs follow the jump later.")
 
@@ -531,7 +533,8 @@ def outlier_effect(kind: str, calm: np.ndarray) -> tuple[float, ...]:
     hit[outlier_at] = outlier
     clean, spoiled = (normalizers.make(**options)(values) for values in (calm, hit))
     change = np.abs(spoiled - clean) / clean.std()
-    return spoiled[outlier_at] / clean.std(), change[:outlier_at].mean(), change[outlier_at + 1:outlier_at + 11].mean(), change[outlier_at + 11:].mean()
+    after = change[outlier_at + 1:]
+    return spoiled[outlier_at] / clean.std(), change[:outlier_at].mean(), after[:10].mean(), after[10:].mean()
 
 
 calm_streams = rng.normal(0, 1, (streams, 2 * outlier_at))

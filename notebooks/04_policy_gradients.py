@@ -172,19 +172,21 @@ plots.show(fig, f"A parabola. Its bottom is at E[|∇log π|² G] / E[|∇log π
 
 # %%
 gamma, flips_long, trials = 0.99, 40, 10 * draws
-K = filters.steady_state(1e-4, 1e-2).gain
+released = {"Q": 1e-4, "R": 1e-2}
+K, start_var = filters.steady_state(**released).gain, filters.steady_state(**released).var
 flips = rng.integers(0, 2, (flips_long, trials))
 coin_returns = np.zeros((flips_long + 1, trials))
 for t in reversed(range(flips_long)):
     coin_returns[t] = flips[t] + gamma * coin_returns[t + 1]
 coin_returns = coin_returns[:-1]
-belief = filters.filter_series(coin_returns, 1e-4, 1e-2, start=filters.Belief(0.0, filters.steady_state(1e-4, 1e-2).var)).mean
+belief = filters.filter_series(coin_returns, **released, start=filters.Belief(0.0, start_var)).mean
 kept_gradient = {"kscore": coin_returns - belief, "zscore": coin_returns - coin_returns.mean(axis=0)}
-products = {kind: (flips - 0.5) * signal / 0.25 for kind, signal in kept_gradient.items()}   # ∇ log π = a - 1/2, exact gradient 1/4
+products = {kind: (flips - 0.5) * signal / 0.25 for kind, signal in kept_gradient.items()}   # ∇ log π = a - 1/2; exact: 1/4
 measured = {kind: product.mean(axis=1) for kind, product in products.items()}
 j = np.arange(flips_long)
 theory = {"kscore": 1 - K * np.cumsum(((1 - K) * gamma) ** j), "zscore": 1 - np.cumsum(gamma**j) / flips_long}
-assert all(np.all(np.abs(measured[kind] - theory[kind]) < 5 * products[kind].std(axis=1) / np.sqrt(trials)) for kind in theory)
+for kind in theory:
+    assert np.all(np.abs(measured[kind] - theory[kind]) < 5 * products[kind].std(axis=1) / np.sqrt(trials))
 
 # %%
 fig, ax = plots.panels(height=3.0)
@@ -267,33 +269,52 @@ pd.DataFrame(presets).map(str)
 # (The parameters alone would not do: Adam's first step is nearly the same whatever the length of the gradient.)
 
 # %%
+def new_agent(config: training.RunConfig, environment: rollouts.Environment) -> algorithms.Agent:
+    """Make the agent that a run with this chapter's seed starts from."""
+    initialization, dropout = np.random.default_rng([seed, 2]), np.random.default_rng([seed, 4])
+    return training.make_agent(config, environment.observation_size, environment.actions, initialization, dropout)
+
+
 config = dataclasses.replace(training.RunConfig.preset("CartPole-v1", "reinforce"), dropout=0.0, policy_reduction="mean")
 cartpole = rollouts.make("CartPole-v1", seed)
-agent = training.make_agent(config, cartpole.observation_size, cartpole.actions, np.random.default_rng([seed, 2]), np.random.default_rng([seed, 4]))
+agent = new_agent(config, cartpole)
 twin = nn.Sequential(nn.Linear(4, 128), nn.ReLU(), nn.Linear(128, 2))
-with torch.no_grad():
-    for mine, theirs in ((twin[0], agent.actor.hidden[0].weight.T), (twin[2], agent.actor.last.weight)):
-        mine.weight.copy_(theirs)
-        mine.bias.zero_()                               # biases start at zero in both
 
+
+def in_torch_order(actor: networks.Network, of=lambda parameter: parameter) -> tuple[torch.Tensor, ...]:
+    """Return weights and biases, or what `of` takes from them, in the order and orientation of `nn.Linear`."""
+    first, last = actor.hidden[0], actor.last
+    return of(first.weight).T, of(first.bias), of(last.weight), of(last.bias)
+
+
+with torch.no_grad():
+    for mine, theirs in zip(twin.parameters(), in_torch_order(agent.actor), strict=True):
+        mine.copy_(theirs)
+
+# %% [markdown]
+# Both start from the same weights.
+# Now the loop's way: one episode, its scores, the loss, one step of Adam.
+
+# %%
 episode = rollouts.play(cartpole, networks.Policy(agent.actor), rng, agent.dropout)
 returns = algorithms.discounted_returns(episode.rewards, config.gamma)
 scores = torch.as_tensor(normalizers.make("kscore")(returns), dtype=torch.float32)
-log_probs = torch.log_softmax(twin(torch.as_tensor(episode.observations)), dim=1)[torch.arange(len(returns)), torch.as_tensor(episode.actions)]
+log_policy = torch.log_softmax(twin(torch.as_tensor(episode.observations)), dim=1)
+log_probs = log_policy[torch.arange(len(returns)), torch.as_tensor(episode.actions)]
 optimizer = torch.optim.Adam(twin.parameters(), lr=config.learning_rate)
 (-(log_probs * scores).mean()).backward()
 optimizer.step()
 
 # %% [markdown]
-# That was the loop's way; now the library's, in one call.
+# And the library's, in one call.
 
 # %%
 normalize = algorithms.normalization(normalizers.make("kscore"), config.signal, config.normalize_advantages)
 algorithms.reinforce(agent, episode, normalize, config)
-pairs = ((twin[0].weight, agent.actor.hidden[0].weight.T), (twin[2].weight, agent.actor.last.weight), (twin[0].bias, agent.actor.hidden[0].bias), (twin[2].bias, agent.actor.last.bias))
-gap = max((mine - theirs).abs().max().item() for mine, theirs in pairs)
-gradients = ((twin[0].weight.grad, agent.actor.hidden[0].weight.grad.T), (twin[2].weight.grad, agent.actor.last.weight.grad), (twin[0].bias.grad, agent.actor.hidden[0].bias.grad), (twin[2].bias.grad, agent.actor.last.bias.grad))
-gradient_gap = max(((mine - theirs).abs().max() / mine.abs().max()).item() for mine, theirs in gradients)
+weights = zip(twin.parameters(), in_torch_order(agent.actor), strict=True)
+gap = max((mine - theirs).abs().max().item() for mine, theirs in weights)
+slopes = zip((p.grad for p in twin.parameters()), in_torch_order(agent.actor, lambda p: p.grad), strict=True)
+gradient_gap = max(((mine - theirs).abs().max() / mine.abs().max()).item() for mine, theirs in slopes)
 assert gap < 1e-5 and gradient_gap < 1e-4
 Markdown(f"The gradients differ by at most **{gradient_gap:.0e}** of their largest entry; after one Adam step (at most {config.learning_rate} for each weight) the networks differ by at most **{gap:.0e}**.")
 
@@ -304,7 +325,7 @@ Markdown(f"The gradients differ by at most **{gradient_gap:.0e}** of their large
 # (The first four only warm up those normalizers that carry a state. All have their default settings, which for the simple filter are those released for CartPole.)
 
 # %%
-fresh = training.make_agent(config, cartpole.observation_size, cartpole.actions, np.random.default_rng([seed, 2]), np.random.default_rng([seed, 4]))
+fresh = new_agent(config, cartpole)
 policy = networks.Policy(fresh.actor)
 warm_up = [rollouts.play(cartpole, policy, rng, fresh.dropout) for _ in range(5)]
 KINDS = {
@@ -354,7 +375,8 @@ def compared(vectors: dict[str, np.ndarray]) -> tuple[dict, dict]:
     """Return each vector's length and cosine, relative to the Z-Score's."""
     base = vectors["zscore"] / np.linalg.norm(vectors["zscore"])
     lengths = {kind: np.linalg.norm(v) for kind, v in vectors.items()}
-    return {kind: length / lengths["zscore"] for kind, length in lengths.items()}, {kind: v @ base / lengths[kind] for kind, v in vectors.items()}
+    relative = {kind: length / lengths["zscore"] for kind, length in lengths.items()}
+    return relative, {kind: vector @ base / lengths[kind] for kind, vector in vectors.items()}
 
 
 gradients = {kind: gradient(scores) for kind, scores in fifth.items()}
@@ -364,7 +386,8 @@ updates = pd.DataFrame(dict(zip(columns, (*compared(gradients), *compared(adam_s
 updates["positive scores"] = pd.Series({kind: np.mean(scores > 0) for kind, scores in fifth.items()})
 updates.index = [plots.METHODS[kind]["label"] for kind in updates.index]
 others = updates.drop(plots.METHODS["zscore"]["label"])
-updates.style.format("{:.2f}").format("{:.0%}", subset=["positive scores"]).set_caption("Fifth episode of an untrained agent, relative to the Z-Score (n = 1 episode)")
+caption = "Fifth episode of an untrained agent, relative to the Z-Score (n = 1 episode)"
+updates.style.format("{:.2f}").format("{:.0%}", subset=["positive scores"]).set_caption(caption)
 
 # %% [markdown]
 # The gradients' lengths differ by orders of magnitude, and their directions differ too, on this episode; others give other numbers, as you can see by changing the seed.
@@ -462,9 +485,7 @@ def film(policy: networks.Policy) -> tuple[tuple[int, ...], list[np.ndarray], fl
 # Playing twice keeps memory small: only the frames that are shown are ever drawn.
 
 # %%
-stage = rollouts.make(env, seed)
-beginner = training.make_agent(live, stage.observation_size, stage.actions, np.random.default_rng([seed, 2]), np.random.default_rng([seed, 4]))
-films = {"start": film(networks.Policy(beginner.actor)), "end": film(kept["policy"])}
+films = {"start": film(networks.Policy(new_agent(live, rollouts.make(env, seed)).actor)), "end": film(kept["policy"])}
 fig, axes = plots.panels(2, film_frames, height=1.3, width=9, squeeze=False)
 for row, (name, (steps, frames, _)) in zip(axes, films.items(), strict=True):
     for ax, at, frame in zip(row, steps, frames, strict=True):
@@ -482,7 +503,9 @@ plots.show(fig, f"One episode each: return {films['start'][2]:.0f} at the start 
 # %%
 simple = {"name": "kscore"} | ({"Q": 1e-2, "R": 1.0} if env.startswith("LunarLander") else {"Q": 1e-4, "R": 1e-2})
 arms = {"zscore": {"name": "zscore"}, "kscore": simple}
-runs = {kind: record if options == live.normalizer else training.train(dataclasses.replace(live, normalizer=options), seed) for kind, options in arms.items()}
+runs = {}
+for kind, options in arms.items():
+    runs[kind] = record if options == live.normalizer else training.train(dataclasses.replace(live, normalizer=options), seed)
 fig, ax = plots.panels(height=2.8)
 for kind, run in runs.items():
     look = plots.method(kind)
