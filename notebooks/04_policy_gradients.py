@@ -132,7 +132,9 @@ for baseline in (0.0, 11.0, 20.0):
     assert np.all(np.abs(sample.mean(axis=0) - exact) < 5 * sample.std(axis=0) / np.sqrt(draws))
 
 # %% [markdown]
-# Each of the three baselines, even a silly one, passes the check: the average is the exact gradient.
+# Each of the three baselines, even a silly one, passes the check: the average is the exact gradient, within five standard errors in each of its three coordinates.
+# A baseline of 20 makes every single estimate negative, and so tells the policy to avoid whatever it has just done; only the average over many draws puts that right.
+# How many draws are many depends on the scatter.
 #
 # *Predict the plot:* how does the scatter of a single estimate depend on the baseline, and where is it smallest?
 
@@ -264,6 +266,10 @@ presets["ppo, LunarLander"] = dataclasses.asdict(training.RunConfig.preset("Luna
 pd.DataFrame(presets).map(str)
 
 # %% [markdown]
+# Reading down a column, you can see what kind of method it is: whether the returns or the advantages are normalized, whether a second z-scoring follows, how the loss is reduced, what the networks look like, and when the run may stop.
+# `dataclasses.replace(config, field=value)` makes a variant; a value that cannot be right is refused at once.
+# Two runs with the same configuration and the same seed give the same record, on the same machine; the environment, the evaluation, the initial weights, the actions and the dropout each have a random stream of their own, so that looking more often does not change what is learned.
+#
 # Is it the same update?
 # We take an untrained agent without dropout, copy its weights into a plain torch network, let both learn from the same episode, and compare the gradients and, after one step of Adam, all parameters.
 # (The parameters alone would not do: Adam's first step is nearly the same whatever the length of the gradient.)
@@ -321,6 +327,7 @@ Markdown(f"The gradients differ by at most **{gradient_gap:.0e}** of their large
 # %% [markdown]
 # ## What each normalizer makes of a first gradient
 #
+# So much for the machinery.
 # Now the question that matters for the experiments: give the same untrained agent the same five episodes, and look at what each normalizer says about the fifth.
 # (The first four only warm up those normalizers that carry a state. All have their default settings, which for the simple filter are those released for CartPole.)
 
@@ -455,7 +462,7 @@ plots.show(fig, f"One run, seed {seed}: it says what a run looks like, not how g
 # %% [markdown]
 # ## The film
 #
-# Numbers are one way to look at a policy.
+# Numbers are one way to look at a policy, and an average can hide how it fails: by letting the pole fall, or by driving off the track with the pole upright.
 # Gymnasium renders the other, without a screen.
 # The upper strip is the policy that the run started from, the lower one the policy it ended with; both act greedily from the same start.
 
@@ -529,6 +536,8 @@ assert broken["status"] == "diverged" and not broken["solved"]
 Markdown(f"The record says `status` = **{broken['status']}** (\"{broken['reason']}\") after {broken['episodes']} episode(s), and keeps what it had: returns {broken['train_returns']}.")
 
 # %% [markdown]
+# Such a run is counted as it is: neither dropped, nor repeated with a luckier seed, nor taken for one that reached its cap.
+#
 # A mistake in a setting is caught earlier, with a sentence.
 
 # %%
