@@ -133,7 +133,7 @@ for baseline in (0.0, 11.0, 20.0):
 
 # %% [markdown]
 # Each of the three baselines, even a silly one, passes the check: the average is the exact gradient, within five standard errors in each of its three coordinates.
-# A baseline of 20 makes every single estimate negative, and so tells the policy to avoid whatever it has just done; only the average over many draws puts that right.
+# A baseline of 20 makes every single weight negative, and so tells the policy to avoid whatever it has just done; only the average over many draws puts that right.
 # How many draws are many depends on the scatter.
 #
 # *Predict the plot:* how does the scatter of a single estimate depend on the baseline, and where is it smallest?
