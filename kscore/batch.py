@@ -160,8 +160,6 @@ def _pictures(cells: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]
     return [output for output in outputs if "image/png" in output.get("data", {})]
 
 
-
-
 def table(outcomes: list[Outcome]) -> str:
     """Return the outcomes as an aligned table of notebook, status and seconds."""
     width = max(len("notebook"), *(len(o.chapter) for o in outcomes))

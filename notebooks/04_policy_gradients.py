@@ -402,7 +402,7 @@ updates.style.format("{:.2f}").format("{:.0%}", subset=["positive scores"]).set_
 # Later it divides by a running size, so a *constant* factor hardly reaches the weights; a factor that changes from episode to episode does, and so does a change of direction.
 #
 # Note also the last column.
-# Where it says 100 % every action of the episode is praised, whatever it was; where it says 0 % every one is blamed.
+# Without normalization every action of an episode is praised, whatever it was; the other extreme, an episode that is blamed as a whole, exists too, when it is short and those before it were long.
 
 # %%
 nine_after_hundred = {}

@@ -101,6 +101,16 @@ def test_publish_copies_outputs_and_nothing_else(notebook, tmp_path):
     assert [(c.id, c.source, c.metadata) for c in after.cells] == [(c.id, c.source, c.metadata) for c in before.cells]
 
 
+def test_publishing_again_changes_nothing_although_pandas_names_its_tables_at_random(notebook, tmp_path):
+    source = notebook("import pandas as pd", "pd.DataFrame({'a': [1]}).style")
+    published = []
+    for executed in (tmp_path / "first.ipynb", tmp_path / "second.ipynb"):
+        batch.execute(source, executed)
+        batch.publish([(source, executed)])
+        published.append([cell.outputs for cell in nbformat.read(source, as_version=4).cells[1:]])
+    assert published[0] == published[1] and "T_" in published[0][1][0].data["text/html"]
+
+
 @pytest.mark.parametrize("change", ["edited", "parameterized", "failed"])
 def test_publish_refuses_what_is_not_the_chapter_and_leaves_it_alone(notebook, tmp_path, change):
     source = notebook("1 / 0" if change == "failed" else "x = 1")
