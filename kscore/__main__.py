@@ -1,4 +1,4 @@
-"""The command line: `kscore run`, `kscore publish`, `kscore list` (also as `python -m kscore`)."""
+"""The command line: `kscore run`, `publish`, `study`, `list` (also as `python -m kscore`)."""
 
 import argparse
 import sys
@@ -31,6 +31,11 @@ def _parser() -> argparse.ArgumentParser:
     publish.add_argument("chapters", nargs="*", help="name, number or glob; all chapters without one")
     publish.add_argument("--from", dest="out", type=Path, default=ROOT / "build", help="where the run wrote to")
     publish.set_defaults(command=_publish)
+
+    study = commands.add_parser("study", help="train what the recorded study lacks, and append it to data/runs")
+    study.add_argument("experiments", nargs="*", help="name or glob; the whole study without one")
+    study.add_argument("--workers", type=int, help="how many runs to train at once (default: one a core)")
+    study.set_defaults(command=_study)
 
     listing = commands.add_parser("list", help="list the chapters")
     listing.add_argument("chapters", nargs="*", help="name, number or glob; all chapters without one")
@@ -65,6 +70,15 @@ def _publish(options: argparse.Namespace) -> int:
         batch.check_pair(source)
     batch.publish([(source, options.out / source.name) for source in chapters])
     print("published " + ", ".join(source.stem for source in chapters))
+    return 0
+
+
+def _study(options: argparse.Namespace) -> int:
+    from kscore import experiments, study  # here, because the other commands do not need torch
+
+    for name, part in experiments.chosen(options.experiments).items():
+        print(f"{name}: {len(part.configs)} arms x {len(part.seeds)} seeds", flush=True)
+        study.run(part.configs, part.seeds, experiments.store(name), workers=options.workers)
     return 0
 
 

@@ -167,12 +167,15 @@ class KScore(Normalizer):
     just seen it, as the paper's Algorithm 1 says (P9); "refit" starts a new filter every episode and scores all of
     its returns by the final belief, as the released code does (R1); "innovation" streams, but judges each return by
     the prediction made *before* seeing it, (G - x⁻) / sqrt(P⁻ + R), which has unit variance under the model (D2).
+    `scale`: "belief" divides by the filter's own deviation; "returns" only takes the centre from the filter and divides
+    by the plain standard deviation of the episode's returns, as one of the released files does (R4).
     """
 
     name = "kscore"
     state = ("x", "P", "noise")
     variant: Literal["simple", "adaptive"] = "simple"
     mode: Literal["stream", "refit", "innovation"] = "stream"
+    scale: Literal["belief", "returns"] = "belief"
     Q: float = 1e-4
     R: float = 1e-2
     alpha: float = 0.9
@@ -187,6 +190,7 @@ class KScore(Normalizer):
     def __post_init__(self) -> None:
         checks.choice("variant", self.variant, ("simple", "adaptive"))
         checks.choice("mode", self.mode, ("stream", "refit", "innovation"))
+        checks.choice("scale", self.scale, ("belief", "returns"))
         checks.choice("R_timing", self.R_timing, ("after", "before"))
         self.Q, self.P0 = checks.variance("Q", self.Q), checks.variance("P0", self.P0)
         self.R, self.eps = (checks.variance(key, getattr(self, key), positive=True) for key in ("R", "eps"))
@@ -202,12 +206,15 @@ class KScore(Normalizer):
         if self.mode == "refit":
             return self.recall(returns)
         if self.mode == "innovation":
-            return Scaling(seen.prior_mean, np.sqrt(seen.prior_var + seen.noise + self.eps))
-        return Scaling(seen.mean, np.sqrt(seen.var + self.eps))
+            return self._scaling(returns, seen.prior_mean, seen.prior_var + seen.noise)
+        return self._scaling(returns, seen.mean, seen.var)
 
     def recall(self, returns: np.ndarray) -> Scaling:
         var = self.P + self.Q + self.noise if self.mode == "innovation" else self.P
-        return Scaling(self.x, np.sqrt(var + self.eps))
+        return self._scaling(returns, self.x, var)
+
+    def _scaling(self, returns: np.ndarray, centre: float | np.ndarray, var: float | np.ndarray) -> Scaling:
+        return Scaling(centre, returns.std() + self.eps if self.scale == "returns" else np.sqrt(var + self.eps))
 
     def _filter(self, returns: np.ndarray) -> Filtered:
         start = Belief(self.x, self.P)

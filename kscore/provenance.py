@@ -1,9 +1,12 @@
 """Where numbers come from: the versions, the commit and the time behind a page."""
 
+import os
 import platform
 import subprocess
 import time
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kscore import ROOT
@@ -23,6 +26,18 @@ def versions() -> dict[str, str]:
         except PackageNotFoundError:
             found[package] = "not installed"
     return found
+
+
+@cache
+def machine() -> str:
+    """Return the system, the processor and the number of cores; nothing that names the machine itself."""
+    try:
+        listed = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+        names = [line.partition(":")[2].strip() for line in listed.splitlines() if line.startswith("model name")]
+    except OSError:
+        names = []
+    processor = names[0] if names else platform.processor() or "unknown processor"
+    return f"{platform.system()} {platform.machine()}, {processor}, {os.cpu_count()} cores"
 
 
 def commit() -> str:

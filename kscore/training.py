@@ -213,6 +213,7 @@ def train(config: RunConfig, seed: int, progress: Progress | None = None) -> dic
         "status": status, "reason": reason, "solved": status == "solved", "episodes": history.episodes,
         **dataclasses.asdict(history), "steps": history.train_steps + history.eval_steps,
         "seconds": time.perf_counter() - start, "versions": provenance.versions(),
+        "machine": provenance.machine(),
     }
 
 

@@ -1,0 +1,194 @@
+"""Censored times and what can be said of them: Kaplan-Meier, log-rank, restricted means, intervals, verdicts.
+
+A time is the episode at which a run arrived; where it did not, `met` is False and the time is how long it was watched.
+All functions take plain arrays and know nothing of where runs came from. Statistics that have an interval take
+`weights`, how often each run counts: all ones for the estimate, the counts of a resample for the bootstrap.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+
+LEVEL = 0.95
+DRAWS = 10_000
+ALPHA = 0.05
+
+
+class Times(NamedTuple):
+    """Censored times of one arm, in the order of their seeds, so that two arms are paired."""
+
+    time: np.ndarray  # (runs,) episode of arrival, or the last one watched
+    met: np.ndarray  # (runs,) whether it arrived
+
+
+class Interval(NamedTuple):
+    """An estimate with its interval, and the number of runs behind it."""
+
+    estimate: float
+    low: float
+    high: float
+    n: int
+
+    def __format__(self, spec: str) -> str:
+        spec = spec or ".3g"
+        return f"{self.estimate:{spec}} [{self.low:{spec}}, {self.high:{spec}}]"
+
+
+# Censored times
+
+class Survival(NamedTuple):
+    """The share of runs still on their way, a step function of the episode, with a pointwise band."""
+
+    episode: np.ndarray  # (steps,) from 0 on
+    share: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    n: int
+
+
+def survival(times: Times, level: float = LEVEL) -> Survival:
+    """Return the Kaplan-Meier curve S(t) = Π (1 - d_i / n_i) with its band (Greenwood, on the log-log scale)."""
+    curve = stats.ecdf(_censored(times)).sf
+    with np.errstate(divide="ignore", invalid="ignore"):
+        band = curve.confidence_interval(level, method="log-log")
+    share, low, high = (np.append(1.0, f.probabilities) for f in (curve, band.low, band.high))
+    low, high = (np.where(np.isnan(bound), share, bound) for bound in (low, high))  # no width where S is 0 or 1
+    return Survival(np.append(0.0, curve.quantiles), share, low, high, len(times.time))
+
+
+def _censored(times: Times) -> stats.CensoredData:
+    time, met = np.asarray(times.time, float), np.asarray(times.met, bool)
+    return stats.CensoredData(uncensored=time[met], right=time[~met])
+
+
+def restricted_mean(times: Times, cap: float, weights: np.ndarray | None = None) -> np.ndarray:
+    """Return ∫₀^cap S(t) dt, the mean time up to the cap, for each row of weights; (..., runs) gives (...)."""
+    episodes, shares = _curves(times, weights)
+    inside = episodes < cap
+    lengths = np.diff(np.append(episodes[inside], cap))
+    return shares[..., inside] @ lengths
+
+
+def median(times: Times, weights: np.ndarray | None = None) -> np.ndarray:
+    """Return the first time at which at most half of the runs are on their way; infinite where it never comes."""
+    episodes, shares = _curves(times, weights)
+    arrived = shares <= 0.5 + 1e-12
+    return np.where(arrived.any(axis=-1), episodes[arrived.argmax(axis=-1)], np.inf)
+
+
+def _curves(times: Times, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Return the episodes, from 0 on, and for each row of weights its Kaplan-Meier curve at them."""
+    time, met = np.asarray(times.time, float), np.asarray(times.met, bool)
+    weights = np.ones(len(time)) if weights is None else np.asarray(weights, float)
+    episodes, position = np.unique(time, return_inverse=True)
+    here = position[:, None] == np.arange(len(episodes))  # (runs, episodes)
+    arrived = weights @ (here & met[:, None])
+    left = weights @ here
+    at_risk = left[..., ::-1].cumsum(axis=-1)[..., ::-1]
+    shares = np.cumprod(1 - arrived / np.maximum(at_risk, 1e-12), axis=-1)
+    return np.append(0.0, episodes), np.concatenate([np.ones((*shares.shape[:-1], 1)), shares], axis=-1)
+
+
+def logrank(a: Times, b: Times) -> float:
+    """Return the two-sided p-value of the log-rank test that both arms arrive at the same rate at every time."""
+    if not (np.any(a.met) or np.any(b.met)):
+        return 1.0  # nobody arrived: there is nothing to tell the two apart by
+    return float(stats.logrank(_censored(a), _censored(b)).pvalue)
+
+
+def improvement(a: Times, b: Times, cap: float, weights: np.ndarray | None = None) -> np.ndarray:
+    """Return how many times faster `a` is than `b`: the restricted mean of b over that of a."""
+    return restricted_mean(b, cap, weights) / restricted_mean(a, cap, weights)
+
+
+def probability_faster(a: Times, b: Times, weights: np.ndarray | None = None) -> np.ndarray:
+    """Return the share of paired seeds on which `a` arrives before `b`; a tie, or neither arriving, counts half.
+
+    Both arms are watched to the same cap, so that a run that did not arrive is slower than any that did.
+    """
+    return average(lower(*(np.where(x.met, x.time, np.inf) for x in (a, b))), weights)
+
+
+def lower(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return, pair by pair, 1 where `a` is lower, 0 where `b` is, 1/2 where they are equal."""
+    return 0.5 * ((a < b).astype(float) + (a <= b))
+
+
+def average(values: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+    """Return the mean of values, or for each row of weights the weighted mean."""
+    weights = np.ones(len(values)) if weights is None else np.asarray(weights, float)
+    return weights @ np.asarray(values, float) / weights.sum(axis=-1)
+
+
+# Curves of evaluation returns
+
+def area(returns: Sequence[float], cap: int, window: int = 25) -> float:
+    """Return the mean evaluation return over `cap` episodes.
+
+    A run that stopped earlier goes on, in thought, at the mean of its last `window` returns.
+    """
+    seen = np.asarray(returns, float)[:cap]
+    return float((seen.sum() + (cap - len(seen)) * seen[-window:].mean()) / cap)
+
+
+def stability(returns: Sequence[float], window: int = 25) -> float:
+    """Return the variance of the last evaluation returns; low is steady."""
+    return float(np.var(np.asarray(returns, float)[-window:]))
+
+
+# Intervals, tests, power
+
+def bootstrap(statistic: Callable[[np.ndarray], np.ndarray], n: int, *, draws: int = DRAWS, level: float = LEVEL,
+              seed: int = 0) -> Interval:
+    """Return a statistic of n runs with its percentile bootstrap interval.
+
+    `statistic` maps weights, (..., n), to values, (...). Pairs stay together: a draw counts seeds, not times.
+    """
+    counts = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=draws)
+    bounds = np.quantile(statistic(counts), [(1 - level) / 2, (1 + level) / 2], method="nearest")
+    return Interval(float(statistic(np.ones(n))), *map(float, bounds), n)
+
+
+def signed_rank(differences: np.ndarray) -> float:
+    """Return the two-sided p-value of Wilcoxon's signed-rank test that paired differences are centred on zero."""
+    differences = np.asarray(differences, float)
+    return float(stats.wilcoxon(differences).pvalue) if differences.any() else 1.0
+
+
+def adjusted(pvalues: Sequence[float]) -> np.ndarray:
+    """Return p-values adjusted for the false discovery rate over the family (Benjamini and Hochberg)."""
+    return stats.false_discovery_control(np.asarray(pvalues, float))
+
+
+def position(value: float, times: Times) -> float:
+    """Return how unusual a single run of length `value` is among ours: p = 2 (1 + min(r, s)) / (n + 1), at most 1.
+
+    r of the n runs are at most as long and s are at least as long; a run that did not arrive is longer.
+    """
+    time = np.where(times.met, times.time, np.inf)
+    r, s = np.sum(time <= value), np.sum(time >= value)
+    return float(min(1.0, 2 * (1 + min(r, s)) / (len(time) + 1)))
+
+
+def detectable(b: Times, cap: float, alpha: float = ALPHA, power: float = 0.8, *, trials: int = 200,
+               seed: int = 0) -> float:
+    """Return the smallest factor by which an arm must be faster than `b` for the log-rank test to find it.
+
+    The faster arm is simulated: seeds drawn from `b` again, their times divided by the factor. The factors tried are
+    1.05, 1.10, ... up to 10; infinite if even the last one is found too rarely.
+    """
+    for factor in np.arange(1.05, 10.001, 0.05):
+        rng = np.random.default_rng(seed)
+        found = sum(logrank(*_simulated(b, float(factor), cap, rng)) < alpha for _ in range(trials))
+        if found >= power * trials:
+            return round(float(factor), 2)
+    return np.inf
+
+
+def _simulated(b: Times, factor: float, cap: float, rng: np.random.Generator) -> tuple[Times, Times]:
+    """Draw two arms from the runs of `b`, the first of them faster by `factor`."""
+    fast, usual = (rng.integers(len(b.time), size=len(b.time)) for _ in range(2))
+    time = np.ceil(np.asarray(b.time, float)[fast] / factor)
+    return Times(time, np.asarray(b.met)[fast]), Times(np.asarray(b.time, float)[usual], np.asarray(b.met)[usual])

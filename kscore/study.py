@@ -1,0 +1,222 @@
+"""Many runs: train what a store lacks, append every finished run at once, read back a tidy frame.
+
+    >>> runs = run(experiments.arms("CartPole-v1", "ppo"), range(1000, 1050), "data/runs/cartpole_ppo.jsonl")
+
+A store is a file of JSON lines, one run a line, only ever appended to. A run is known by its configuration, its seed
+and the protocol's version.
+"""
+
+import dataclasses
+import fcntl
+import json
+import multiprocessing
+import os
+import sys
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+from tqdm.std import tqdm
+
+from kscore import ROOT, normalizers
+from kscore.training import PROTOCOL_VERSION, RunConfig, train
+
+Configs = Mapping[object, RunConfig] | Iterable[RunConfig]
+Key = tuple[str, int]
+
+
+def run(configs: Configs, seeds: Iterable[int], store: str | Path, executor: Executor | None = None, *,
+        workers: int | None = None, progress: bool = True) -> pd.DataFrame:
+    """Train what the store lacks of configs × seeds, and return all of it as a frame with one row a run (see `frame`).
+
+    `configs` may name its arms (a mapping) or not. Seeds are gone through one by one over all arms, so that an
+    unfinished study is balanced. Without an `executor`, `workers` spawned processes (one a core by default) do the
+    work.
+    """
+    arms, seeds, store = _named(configs), list(seeds), located(store)
+    held = _held(store)
+    missing = [(config, seed) for seed in seeds for config in arms.values() if key(config, seed) not in held]
+    if missing:
+        for record in _trained(missing, executor, workers, progress):
+            append(store, record)
+            held[_key_of(record)] = record
+    return frame({name: [held[key(config, seed)] for seed in seeds] for name, config in arms.items()})
+
+
+def recorded(configs: Configs, seeds: Iterable[int], store: str | Path) -> pd.DataFrame:
+    """Return what the store holds of configs × seeds, training nothing."""
+    held, seeds = _held(located(store)), list(seeds)
+    return frame({name: [held[key(config, seed)] for seed in seeds if key(config, seed) in held]
+                  for name, config in _named(configs).items()})
+
+
+def _named(configs: Configs) -> dict[object, RunConfig]:
+    return dict(configs) if isinstance(configs, Mapping) else dict(enumerate(configs))
+
+
+def located(store: str | Path) -> Path:
+    """Return the path of a store; a relative one is meant from the project's root, wherever a notebook runs."""
+    return ROOT / store
+
+
+# Training
+
+def _trained(missing: list[tuple[RunConfig, int]], executor: Executor | None, workers: int | None,
+             progress: bool) -> Iterator[dict]:
+    """Yield the record of each missing run as it finishes."""
+    with tqdm(total=len(missing), desc="training", unit="run", smoothing=0, disable=not progress) as bar:
+        with _own_processes(workers or os.cpu_count()) if executor is None else _borrowed(executor) as pool:
+            with _workers_without_main():
+                futures = [pool.submit(train, config, seed) for config, seed in missing]
+            try:
+                for future in as_completed(futures):
+                    yield future.result()
+                    bar.update()
+            finally:
+                for future in futures:
+                    future.cancel()
+
+
+@contextmanager
+def _own_processes(workers: int) -> Iterator[Executor]:
+    """Spawn processes that use one thread each; more would only get in each other's way."""
+    before = os.environ.get("OMP_NUM_THREADS")
+    os.environ["OMP_NUM_THREADS"] = "1"
+    try:
+        with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+            yield pool
+    finally:
+        if before is None:
+            del os.environ["OMP_NUM_THREADS"]
+        else:
+            os.environ["OMP_NUM_THREADS"] = before
+
+
+@contextmanager
+def _borrowed(executor: Executor) -> Iterator[Executor]:
+    yield executor  # whoever made it ends it
+
+
+@contextmanager
+def _workers_without_main() -> Iterator[None]:
+    """Keep spawned workers from running the calling script again: a chapter run as a plain script has no main guard."""
+    main = sys.modules["__main__"]
+    file = main.__dict__.pop("__file__", None)
+    try:
+        yield
+    finally:
+        if file is not None:
+            main.__file__ = file
+
+
+# The store
+
+class Contents(NamedTuple):
+    """What a store holds: whole records of the present protocol, and how many lines were passed over."""
+
+    records: list[dict]
+    damaged: int  # lines that are no whole record: torn by an interruption, or corrupted
+    foreign: int  # records of another protocol version
+
+
+def read(store: str | Path) -> Contents:
+    """Read a store; a damaged line or a record of another protocol version is counted and passed over."""
+    records, damaged, foreign = [], 0, 0
+    path = located(store)
+    lines = path.read_bytes().split(b"\n") if path.exists() else []
+    for line in filter(None, lines):
+        try:
+            record = json.loads(line)
+            known = record["protocol"] == PROTOCOL_VERSION
+            _key_of(record)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            damaged += 1
+            continue
+        if known:
+            records.append(record)
+        else:
+            foreign += 1
+    return Contents(records, damaged, foreign)
+
+
+def append(store: Path, record: dict) -> None:
+    """Append one record as a line of its own, and have it on the disk before returning.
+
+    The lock keeps two studies apart. If an interruption has left half a line, it stays there as a damaged line.
+    """
+    line = json.dumps(record, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+    store.parent.mkdir(parents=True, exist_ok=True)
+    with store.open("ab+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        if file.seek(0, os.SEEK_END):
+            file.seek(-1, os.SEEK_END)
+            line = line if file.read(1) == b"\n" else b"\n" + line
+        file.write(line)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _held(store: Path) -> dict[Key, dict]:
+    contents = read(store)
+    if contents.damaged:
+        warnings.warn(f"{store.name}: {contents.damaged} damaged lines were passed over; their runs are done again",
+                      stacklevel=3)
+    if contents.foreign:
+        warnings.warn(f"{store.name}: {contents.foreign} records of another protocol version than {PROTOCOL_VERSION} "
+                      "were passed over", stacklevel=3)
+    return {_key_of(record): record for record in contents.records}
+
+
+def key(config: RunConfig, seed: int) -> Key:
+    """Return what a run is known by; settings at their defaults do not count, so that new ones leave old runs valid."""
+    return _key(config.to_dict(), seed)
+
+
+def _key_of(record: dict) -> Key:
+    return _key(record["config"], record["seed"])
+
+
+def _key(config: dict, seed: int) -> Key:
+    normalizer = config["normalizer"]
+    options = _without(normalizer, _defaults(normalizers.NORMALIZERS[normalizer["name"]]))
+    settings = _without(config, _defaults(RunConfig)) | {"normalizer": options}
+    return json.dumps(settings, sort_keys=True), seed
+
+
+def _without(settings: dict, defaults: dict) -> dict:
+    return {name: value for name, value in settings.items() if name not in defaults or value != defaults[name]}
+
+
+@cache
+def _defaults(kind: type) -> dict:
+    given = {f.name: f.default for f in dataclasses.fields(kind) if f.default is not dataclasses.MISSING}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
+
+
+# The frame
+
+def frame(records: Mapping[object, Iterable[dict]]) -> pd.DataFrame:
+    """Return one row a run.
+
+    Columns: `arm`, `seed`, `status`, `solved`, `episodes` (trained), `cap`; for each criterion the censored time, as
+    the episode `evaluation` or `training` and whether it was `evaluation_met` or `training_met`; `train_returns` and
+    `eval_returns` as lists; `steps`, `seconds`.
+    """
+    return pd.DataFrame([_row(arm, record) for arm, several in records.items() for record in several],
+                        columns=["arm", "seed", "status", "solved", "episodes", "cap", "evaluation", "evaluation_met",
+                                 "training", "training_met", "train_returns", "eval_returns", "steps", "seconds"])
+
+
+def _row(arm: object, record: dict) -> dict:
+    cap = record["config"]["max_episodes"]
+    never = cap if record["status"] == "diverged" else record["episodes"]  # a diverged run will not arrive any more
+    row = {name: record[name] for name in ("seed", "status", "solved", "episodes", "train_returns", "eval_returns",
+                                           "steps", "seconds")}
+    for criterion, at in record["solved_at"].items():
+        row |= {criterion: never if at is None else at, f"{criterion}_met": at is not None}
+    return {"arm": arm, "cap": cap} | row
