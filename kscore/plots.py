@@ -1,10 +1,17 @@
 """One visual vocabulary: each method has one colour, one line style and one marker in every figure."""
 
+from collections.abc import Mapping, Sequence
+
 import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
 import seaborn as sns
 from IPython.display import Markdown, display
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, NullFormatter
+
+from kscore.stats import Interval, Survival
 
 _PALETTE = sns.color_palette("colorblind").as_hex()
 BLUE, ORANGE, GREEN, RED, PURPLE, _, PINK, GREY, YELLOW, SKY = _PALETTE
@@ -20,6 +27,9 @@ METHODS: dict[str, dict[str, str]] = {
     "refit": {"label": "K-Score, refit", "color": RED, "linestyle": "--", "marker": "v"},
     "innovation": {"label": "K-Score, innovation", "color": PURPLE, "linestyle": ":", "marker": "P"},
     "adaptive": {"label": "K-Score, adaptive stream", "color": BROWN, "linestyle": (0, (5, 1, 1, 1)), "marker": "*"},
+    "adaptive_refit": {"label": "K-Score, adaptive refit", "color": PINK, "linestyle": (0, (4, 2)), "marker": "<"},
+    "adaptive_innovation": {"label": "K-Score, adaptive innovation", "color": INK, "linestyle": (0, (3, 1, 1, 1, 1, 1)),
+                            "marker": ">"},
 }
 
 
@@ -52,6 +62,82 @@ def label(ax: Axes, title: str, x: str, y: str, *, legend: bool | str = False) -
     if legend:
         ax.legend(loc=legend if isinstance(legend, str) else "best")
     return ax
+
+
+def survival(curves: Mapping[str, Survival], ax: Axes, cap: int) -> Axes:
+    """Draw the share of runs still on their way, arm by arm, with their bands; a tick marks the cap."""
+    for arm, curve in curves.items():
+        look = method(arm)
+        episode = np.append(curve.episode, cap)
+        share, low, high = (np.append(values, values[-1]) for values in (curve.share, curve.low, curve.high))
+        ax.step(episode, share, where="post", **look)
+        ax.fill_between(episode, low, high, step="post", color=look["color"], alpha=0.12, linewidth=0)
+    ax.set(xlim=(0, cap), ylim=(0, 1.02))
+    return ax
+
+
+def learning(curves: np.ndarray, arm: str, ax: Axes) -> Axes:
+    """Draw evaluation returns, (runs, episodes): each run faint, the median and the band of the middle half before."""
+    look = method(arm)
+    episodes = np.arange(1, curves.shape[1] + 1)
+    ax.plot(episodes, curves.T, color=look["color"], alpha=0.1, linewidth=0.5)
+    lower, middle, upper = np.quantile(curves, [0.25, 0.5, 0.75], axis=0)
+    ax.fill_between(episodes, lower, upper, color=look["color"], alpha=0.3, linewidth=0)
+    ax.plot(episodes, middle, color=INK, linewidth=3)
+    ax.plot(episodes, middle, **look)
+    return ax
+
+
+def forest(rows: Sequence[tuple[str, Interval, str]], ax: Axes, *, none: float = 1.0) -> Axes:
+    """Draw estimates with their intervals, (label, interval, method) from top to bottom, on a logarithmic axis.
+
+    `none` is the value that means no difference; it gets a line.
+    """
+    ax.axvline(none, color=INK, linewidth=1, linestyle=":")
+    for place, (_, interval, arm) in enumerate(rows):
+        look = METHODS[arm]
+        ax.plot([interval.low, interval.high], [place, place], color=look["color"], linewidth=2)
+        ax.plot(interval.estimate, place, color=look["color"], marker=look["marker"], markersize=7)
+        ax.annotate(f"{interval:.2f}", (1.02, place), xycoords=("axes fraction", "data"), va="center", fontsize=8)
+    ax.set_yticks(range(len(rows)), [text for text, _, _ in rows])
+    ax.set_ylim(len(rows) - 0.4, -0.6)
+    ax.set_xscale("log")
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.xaxis.set_minor_formatter(NullFormatter())
+    return ax
+
+
+def heat(table: pd.DataFrame, ax: Axes, *, low: float, high: float, form: str = ".0f") -> Axes:
+    """Draw a table of numbers as coloured cells with the numbers in them; dark is low."""
+    ax.imshow(table.to_numpy(), vmin=low, vmax=high, aspect="auto")
+    ax.set_xticks(range(table.shape[1]), [f"{value:g}" for value in table.columns])
+    ax.set_yticks(range(table.shape[0]), [f"{value:g}" for value in table.index])
+    for (row, column), value in np.ndenumerate(table.to_numpy()):
+        light = value > (low + high) / 2
+        ax.text(column, row, f"{value:{form}}", ha="center", va="center", color=INK if light else "white", fontsize=9)
+    ax.tick_params(length=0)
+    return ax
+
+
+FORMATS = {"restricted mean": ".0f", "median": ".0f", "mean evaluation return": ".0f", "stability": ",.0f",
+           "factor": ".2f", "probability faster": ".2f", "probability steadier": ".2f"}
+"""How the columns of a table of intervals are written; p-values and counts go without saying."""
+
+
+def table(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table in the words of the figures: arms by their labels, intervals and p-values as text."""
+    written = frame.copy().astype(object)
+    for column in written:
+        written[column] = [_written(value, FORMATS.get(column, "")) for value in frame[column]]
+    return written.rename(index={arm: look["label"] for arm, look in METHODS.items()})
+
+
+def _written(value: object, form: str) -> object:
+    if isinstance(value, Interval):
+        return f"{value:{form}}".replace("inf", "not reached")
+    if isinstance(value, float):
+        return f"{value:.3f}" if value >= 0.001 else "< 0.001"
+    return value
 
 
 def show(fig: Figure, caption: str, alt: str) -> None:

@@ -69,7 +69,7 @@ def located(store: str | Path) -> Path:
 def _trained(missing: list[tuple[RunConfig, int]], executor: Executor | None, workers: int | None,
              progress: bool) -> Iterator[dict]:
     """Yield the record of each missing run as it finishes."""
-    with tqdm(total=len(missing), desc="training", unit="run", smoothing=0, disable=not progress) as bar:
+    with tqdm(total=len(missing), desc="training", unit="run", smoothing=0, mininterval=1, disable=not progress) as bar:
         with _own_processes(workers or os.cpu_count()) if executor is None else _borrowed(executor) as pool:
             with _workers_without_main():
                 futures = [pool.submit(train, config, seed) for config, seed in missing]

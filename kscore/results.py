@@ -1,0 +1,113 @@
+"""From the frame of a study to statistics: what each arm did, and how two arms compare.
+
+    >>> runs = study.run(experiments.arms("CartPole-v1", "ppo"), range(1000, 1050), "data/runs/cartpole_ppo.jsonl")
+    >>> compare(runs, "adaptive_refit", "zscore").factor
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from kscore import DATA, stats
+from kscore.stats import Interval, Times
+
+WINDOW = 25
+"""How many of the last evaluation returns `area` and `stability` look at: as many as the stopping rule."""
+
+
+def published(experiment: str) -> pd.DataFrame:
+    """Return the numbers that the paper and its released files give for an experiment ("E1", "T1a", ...)."""
+    numbers = pd.read_csv(DATA / "paper" / "published.csv")
+    return numbers[numbers.id == experiment].drop(columns="id").dropna(axis=1, how="all").reset_index(drop=True)
+
+
+def times(runs: pd.DataFrame, arm: object, criterion: str = "evaluation") -> Times:
+    """Return the censored times of an arm, in the order of its seeds."""
+    chosen = _of(runs, arm)
+    return Times(chosen[criterion].to_numpy(), chosen[f"{criterion}_met"].to_numpy())
+
+
+def _of(runs: pd.DataFrame, arm: object) -> pd.DataFrame:
+    return runs[runs.arm == arm].sort_values("seed")
+
+
+def curves(runs: pd.DataFrame, arm: object) -> np.ndarray:
+    """Return an arm's evaluation returns, (runs, cap); a run that stopped goes on at the mean of its last window."""
+    chosen = _of(runs, arm)
+    return np.array([_carried_on(np.array(returns), cap) for returns, cap in zip(chosen.eval_returns, chosen.cap,
+                                                                                  strict=True)])
+
+
+def _carried_on(returns: np.ndarray, cap: int) -> np.ndarray:
+    return np.append(returns, np.full(cap - len(returns), returns[-WINDOW:].mean()))
+
+
+def areas(runs: pd.DataFrame, arm: object) -> np.ndarray:
+    """Return the mean evaluation return of each run of an arm, over all episodes up to the cap."""
+    chosen = _of(runs, arm)
+    return np.array([stats.area(returns, cap, WINDOW) for returns, cap in zip(chosen.eval_returns, chosen.cap,
+                                                                              strict=True)])
+
+
+def stabilities(runs: pd.DataFrame, arm: object) -> np.ndarray:
+    """Return the variance of the last evaluation returns of each run of an arm."""
+    return np.array([stats.stability(returns, WINDOW) for returns in _of(runs, arm).eval_returns])
+
+
+def summary(runs: pd.DataFrame, criterion: str = "evaluation") -> pd.DataFrame:
+    """Return a row an arm: runs, how many arrived or diverged, and restricted mean, median, area, stability."""
+    return pd.DataFrame({arm: _summary(runs, arm, criterion) for arm in runs.arm.unique()}).T
+
+
+def _summary(runs: pd.DataFrame, arm: object, criterion: str) -> dict:
+    arrivals, cap, n = times(runs, arm, criterion), int(_of(runs, arm).cap.iloc[0]), len(_of(runs, arm))
+    area, spread = areas(runs, arm), stabilities(runs, arm)
+    return {
+        "runs": n, "arrived": int(arrivals.met.sum()), "diverged": int((_of(runs, arm).status == "diverged").sum()),
+        "restricted mean": stats.bootstrap(lambda w: stats.restricted_mean(arrivals, cap, w), n),
+        "median": stats.bootstrap(lambda w: stats.median(arrivals, w), n),
+        "mean evaluation return": stats.bootstrap(lambda w: stats.average(area, w), n),
+        "stability": stats.bootstrap(lambda w: stats.average(spread, w), n),
+    }
+
+
+class Comparison(NamedTuple):
+    """How arm `a` did against arm `b` on the same seeds."""
+
+    a: object
+    b: object
+    n: int
+    factor: Interval  # restricted mean of b over that of a: above 1, a is faster
+    p: float  # log-rank, two-sided, not adjusted
+    wins: Interval  # probability that a is faster on a paired seed
+    steadier: Interval  # probability that the stability variance of a is the lower one on a paired seed
+    steadier_p: float  # Wilcoxon's signed-rank test of that
+
+
+def compare(runs: pd.DataFrame, a: object, b: object, criterion: str = "evaluation") -> Comparison:
+    """Compare two arms of the same seeds."""
+    seeds_a, seeds_b = (_of(runs, arm).seed.tolist() for arm in (a, b))
+    if seeds_a != seeds_b or not seeds_a:
+        raise ValueError(f"arms {a!r} and {b!r} must have runs of the same seeds, got {seeds_a} and {seeds_b}")
+    first, second, n = times(runs, a, criterion), times(runs, b, criterion), len(seeds_a)
+    cap = int(_of(runs, a).cap.iloc[0])
+    spread_a, spread_b = stabilities(runs, a), stabilities(runs, b)
+    steadier = stats.lower(spread_a, spread_b)
+    return Comparison(
+        a, b, n, stats.bootstrap(lambda w: stats.improvement(first, second, cap, w), n), stats.logrank(first, second),
+        stats.bootstrap(lambda w: stats.probability_faster(first, second, w), n),
+        stats.bootstrap(lambda w: stats.average(steadier, w), n), stats.signed_rank(spread_a - spread_b))
+
+
+def against(runs: pd.DataFrame, baseline: object, arms: Iterable[object] | None = None,
+            criterion: str = "evaluation") -> pd.DataFrame:
+    """Return a row for each arm against the baseline; the p-values are adjusted over the rows of this table."""
+    arms = [arm for arm in (runs.arm.unique() if arms is None else arms) if arm != baseline]
+    found = [compare(runs, arm, baseline, criterion) for arm in arms]
+    return pd.DataFrame({
+        "factor": [c.factor for c in found], "log-rank p": [c.p for c in found],
+        "adjusted p": stats.adjusted([c.p for c in found]), "probability faster": [c.wins for c in found],
+        "probability steadier": [c.steadier for c in found],
+    }, index=arms)
