@@ -5,7 +5,7 @@
 """
 
 import fnmatch
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -86,23 +86,23 @@ def normalized_advantages(**changes: object) -> Arms:
 
 
 def process_noise(mode: str, Qs: Iterable[float] = TABLE_2, R: float = 1.0, **changes: object) -> Arms:
-    """Return an arm for each process noise Q of the paper's Table 2."""
-    return {f"Q = {Q:g}": config for (Q, _), config in kalman_grid("ppo", mode, Qs, [R], **changes).items()}
+    """Return an arm of PPO for each process noise Q, as in the paper's Table 2."""
+    return kalman_grid("ppo", mode, Qs, [R], **changes)
 
 
 def kalman_grid(algorithm: str, mode: str, Qs: Iterable[float] = TUNED_Q, Rs: Iterable[float] = TUNED_R,
-                **changes: object) -> dict[tuple[float, float], RunConfig]:
-    """Return a configuration of the simple filter for every pair (Q, R)."""
+                **changes: object) -> Arms:
+    """Return an arm of the simple filter for every pair (Q, R)."""
     preset = replace(RunConfig.preset("CartPole-v1", algorithm), **changes)
-    return {(Q, R): replace(preset, normalizer={"name": "kscore", "mode": mode, "Q": Q, "R": R})
+    return {f"Q = {Q:g}, R = {R:g}": replace(preset, normalizer={"name": "kscore", "mode": mode, "Q": Q, "R": R})
             for Q in Qs for R in Rs}
 
 
-def ema_grid(algorithm: str, forgetting: Iterable[float] = TUNED_FORGETTING,
-             **changes: object) -> dict[float, RunConfig]:
-    """Return a configuration of the moving average for every 1 - decay."""
+def ema_grid(algorithm: str, forgetting: Iterable[float] = TUNED_FORGETTING, **changes: object) -> Arms:
+    """Return an arm of the moving average for every 1 - decay."""
     preset = replace(RunConfig.preset("CartPole-v1", algorithm), **changes)
-    return {rate: replace(preset, normalizer={"name": "ema", "decay": 1 - rate}) for rate in forgetting}
+    return {f"1 - decay = {rate:g}": replace(preset, normalizer={"name": "ema", "decay": 1 - rate})
+            for rate in forgetting}
 
 
 def released_lunar(**changes: object) -> Arms:
@@ -119,7 +119,7 @@ def released_lunar(**changes: object) -> Arms:
 class Experiment(NamedTuple):
     """A part of the recorded study: its arms and seeds; the runs are in `data/runs`, in a file of its name."""
 
-    configs: Mapping[object, RunConfig]
+    configs: Arms
     seeds: range
 
 

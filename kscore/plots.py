@@ -107,6 +107,21 @@ def forest(rows: Sequence[tuple[str, Interval, str]], ax: Axes, *, none: float =
     return ax
 
 
+def factors(table: pd.DataFrame) -> list[tuple[str, Interval, str]]:
+    """Return the rows of a forest plot from a table of comparisons (`results.against`)."""
+    return [(METHODS[arm]["label"], factor, arm) for arm, factor in table.factor.items()]
+
+
+def live(records: Mapping[tuple[str, int], dict], ax: Axes) -> Axes:
+    """Draw the evaluation returns of runs by (method, seed), and the threshold they are to reach."""
+    for (arm, seed), record in records.items():
+        look = method(arm) | {"label": f"{METHODS[arm]['label']}, seed {seed}"}
+        ax.plot(range(1, len(record["eval_returns"]) + 1), record["eval_returns"], **look)
+    for threshold in {record["config"]["threshold"] for record in records.values()}:
+        ax.axhline(threshold, color=INK, linewidth=0.8, linestyle=":")
+    return ax
+
+
 def heat(table: pd.DataFrame, ax: Axes, *, low: float, high: float, form: str = ".0f") -> Axes:
     """Draw a table of numbers as coloured cells with the numbers in them; dark is low."""
     ax.imshow(table.to_numpy(), vmin=low, vmax=high, aspect="auto")

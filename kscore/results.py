@@ -56,6 +56,11 @@ def stabilities(runs: pd.DataFrame, arm: object) -> np.ndarray:
     return np.array([stats.stability(returns, WINDOW) for returns in _of(runs, arm).eval_returns])
 
 
+def early(runs: pd.DataFrame, arm: object, episodes: int = 50) -> np.ndarray:
+    """Return the mean evaluation return of each run of an arm over its first episodes."""
+    return curves(runs, arm)[:, :episodes].mean(axis=1)
+
+
 def summary(runs: pd.DataFrame, criterion: str = "evaluation") -> pd.DataFrame:
     """Return a row an arm: runs, how many arrived or diverged, and restricted mean, median, area, stability."""
     return pd.DataFrame({arm: _summary(runs, arm, criterion) for arm in runs.arm.unique()}).T
@@ -71,6 +76,23 @@ def _summary(runs: pd.DataFrame, arm: object, criterion: str) -> dict:
         "mean evaluation return": stats.bootstrap(lambda w: stats.average(area, w), n),
         "stability": stats.bootstrap(lambda w: stats.average(spread, w), n),
     }
+
+
+def best(runs: pd.DataFrame, criterion: str = "evaluation") -> object:
+    """Return the arm with the lowest restricted mean; of equal ones the first."""
+    caps = runs.groupby("arm", sort=False).cap.first()
+    means = {arm: float(stats.restricted_mean(times(runs, arm, criterion), cap)) for arm, cap in caps.items()}
+    return min(means, key=means.get)
+
+
+def trend(runs: pd.DataFrame, arms: Iterable[object], criterion: str = "evaluation") -> tuple[Interval, float]:
+    """Return, over arms in their given order, the mean of the seeds' Kendall τ with the time, and its test's p-value.
+
+    Above 0, later arms take longer. A run that did not arrive counts as its cap.
+    """
+    table = np.array([times(runs, arm, criterion).time for arm in arms])  # (arms, seeds)
+    found = stats.rank_correlations(table)
+    return stats.bootstrap(lambda w: stats.average(found, w), len(found)), stats.signed_rank(found)
 
 
 class Comparison(NamedTuple):

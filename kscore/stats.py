@@ -159,6 +159,12 @@ def signed_rank(differences: np.ndarray) -> float:
     return float(stats.wilcoxon(differences).pvalue) if differences.any() else 1.0
 
 
+def rank_correlations(table: np.ndarray) -> np.ndarray:
+    """Return Kendall's τ of each column of a table, (rows, columns), with the order of its rows; 0 if all are equal."""
+    order = np.arange(len(table))
+    return np.array([stats.kendalltau(order, column).statistic if np.ptp(column) else 0.0 for column in table.T])
+
+
 def adjusted(pvalues: Sequence[float]) -> np.ndarray:
     """Return p-values adjusted for the false discovery rate over the family (Benjamini and Hochberg)."""
     return stats.false_discovery_control(np.asarray(pvalues, float))

@@ -1,0 +1,128 @@
+"""The paper's claims (data/paper/claims.csv), each held against the recorded study by the rules of the plan."""
+
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from kscore import DATA, results, stats, verdicts
+from kscore.verdicts import Verdict
+
+READINGS = ("written", "released")
+Runs = Mapping[str, pd.DataFrame]  # the frame of each experiment, by the name of its file
+
+
+class Pairing(NamedTuple):
+    """Which runs a claim is judged by: an experiment, one arm or two, and the criterion of arrival."""
+
+    file: str
+    arms: tuple[str, ...]
+    criterion: str
+
+    @classmethod
+    def parse(cls, text: str) -> "Pairing":
+        """Read "file: a / b by criterion", where all but the file may be missing."""
+        found = re.fullmatch(r"(\w+)(?:: (.+?))?(?: by (\w+))?", text)
+        return cls(found[1], tuple((found[2] or "").split(" / ")) if found[2] else (), found[3] or "evaluation")
+
+
+class Evidence(NamedTuple):
+    """What the study says of a claim: in words, as a p-value for the family, and as a verdict once that is adjusted."""
+
+    words: str
+    verdict: Callable[[float], Verdict]
+    p: float = np.nan  # nan: the rule needs no test
+
+
+def read() -> pd.DataFrame:
+    """Return the claims, a row each."""
+    return pd.read_csv(DATA / "paper" / "claims.csv", keep_default_na=False).set_index("id")
+
+
+def judge(claims: pd.DataFrame, runs: Runs) -> pd.DataFrame:
+    """Return the claims with what we found and the verdict, for each reading of the paper.
+
+    Added columns: `written_found`, `written_verdict`, `released_found`, `released_verdict`.
+    """
+    cells = [(claim, reading) for claim in claims.index for reading in READINGS]
+    plain = {cell: evidence(claims.loc[cell[0]], cell[1], runs) for cell in cells if claims.kind[cell[0]] != "summary"}
+    adjusted = _adjusted({cell: found.p for cell, found in plain.items()})
+    verdict = {cell: found.verdict(adjusted[cell]) for cell, found in plain.items()}
+    words = {cell: found.words + (f", {_p(adjusted[cell], 'q')}" if found.p == found.p else "")
+             for cell, found in plain.items()}
+    for claim, reading in (cell for cell in cells if cell not in plain):
+        parts = claims.loc[claim, reading].split()
+        verdict[claim, reading] = verdicts.together(verdict[part, reading] for part in parts)
+        words[claim, reading] = "; ".join(f"{part} {verdict[part, reading]}" for part in parts)
+    judged = claims.copy()
+    for reading in READINGS:
+        judged[f"{reading}_found"] = [words[claim, reading] for claim in claims.index]
+        judged[f"{reading}_verdict"] = [str(verdict[claim, reading]) for claim in claims.index]
+    return judged
+
+
+def _adjusted(pvalues: dict) -> dict:
+    """Adjust the p-values of those that have one over their family."""
+    family = [cell for cell, p in pvalues.items() if p == p]
+    return dict.fromkeys(pvalues, np.nan) | dict(zip(family, stats.adjusted([pvalues[cell] for cell in family]),
+                                                    strict=True))
+
+
+def evidence(claim: pd.Series, reading: str, runs: Runs) -> Evidence:
+    """Return what the study says of one claim in one reading."""
+    pairing = Pairing.parse(claim[reading])
+    return KINDS[claim.kind](pairing, runs[pairing.file], claim.published and float(claim.published))
+
+
+def _ranking(pairing: Pairing, runs: pd.DataFrame, _: object) -> Evidence:
+    found = results.compare(runs, *pairing.arms, pairing.criterion)
+    power = ""
+    if verdicts.ranking(found.factor, found.p) == Verdict.UNTOLD:
+        least = stats.detectable(results.times(runs, pairing.arms[1], pairing.criterion))
+        power = f" (a factor of {least:g} would have been found)"
+    return Evidence(f"factor {found.factor:.2f}, n = {found.n}{power}, {_p(found.p)}",
+                    partial(verdicts.ranking, found.factor), found.p)
+
+
+def _size(pairing: Pairing, runs: pd.DataFrame, published: float) -> Evidence:
+    found = results.compare(runs, *pairing.arms, pairing.criterion)
+    return Evidence(f"factor {found.factor:.2f}, n = {found.n}", lambda _: verdicts.size(found.factor, published))
+
+
+def _number(pairing: Pairing, runs: pd.DataFrame, published: float) -> Evidence:
+    times = results.times(runs, pairing.arms[0], pairing.criterion)
+    low, middle, high = np.quantile(np.where(times.met, times.time, np.inf), [0.025, 0.5, 0.975], method="nearest")
+    spread = f"median {middle:.0f}, middle 95 % from {low:.0f} to {high:.0f}".replace("inf", "beyond the cap")
+    return Evidence(f"{spread}, n = {len(times.time)}, position {_p(stats.position(published, times))}",
+                    lambda _: verdicts.number(published, times))
+
+
+def _stability(pairing: Pairing, runs: pd.DataFrame, _: object) -> Evidence:
+    found = results.compare(runs, *pairing.arms, pairing.criterion)
+    return Evidence(f"steadier with probability {found.steadier:.2f}, n = {found.n}, {_p(found.steadier_p)}",
+                    partial(verdicts.steadier, found.steadier), found.steadier_p)
+
+
+def _early(pairing: Pairing, runs: pd.DataFrame, _: object) -> Evidence:
+    a, b = (results.early(runs, arm) for arm in pairing.arms)
+    ahead = stats.lower(b, a)
+    interval = stats.bootstrap(lambda w: stats.average(ahead, w), len(ahead))
+    p = stats.signed_rank(a - b)
+    return Evidence(f"ahead with probability {interval:.2f}, n = {interval.n}, {_p(p)}",
+                    partial(verdicts.steadier, interval), p)
+
+
+def _trend(_pairing: Pairing, runs: pd.DataFrame, _: object) -> Evidence:
+    tau, p = results.trend(runs, runs.arm.unique())
+    return Evidence(f"mean τ {tau:.2f}, n = {tau.n}, {_p(p)}", partial(verdicts.trend, tau), p)
+
+
+KINDS = {"ranking": _ranking, "size": _size, "number": _number, "stability": _stability, "early": _early,
+         "trend": _trend}
+
+
+def _p(value: float, name: str = "p") -> str:
+    return f"{name} = {value:.3f}" if value >= 0.001 else f"{name} < 0.001"

@@ -1,0 +1,70 @@
+"""The rules of the analysis plan (data/PLAN.md, "Verdicts"): from an interval and a test to one of three words.
+
+Every `q` is a p-value adjusted over the whole family of claims.
+"""
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+from kscore import stats
+from kscore.stats import ALPHA, Interval, Times
+
+MARGIN = 1.1  # an improvement factor below this is not worth a claim
+STEADIER_MARGIN = 0.55
+TREND_MARGIN = 0.1
+
+
+class Verdict(StrEnum):
+    """What can be said of a claim."""
+
+    HOLDS = "holds"
+    FAILS = "does not hold"
+    UNTOLD = "cannot be told"
+
+
+def ranking(factor: Interval, q: float, *, margin: float = MARGIN) -> Verdict:
+    """Judge "A is faster than B" by the factor by which it is."""
+    return _beyond(factor, 1.0, margin, q)
+
+
+def steadier(probability: Interval, q: float) -> Verdict:
+    """Judge "A is steadier than B" by the probability that it is, on a paired seed."""
+    return _beyond(probability, 0.5, STEADIER_MARGIN, q)
+
+
+def trend(tau: Interval, q: float) -> Verdict:
+    """Judge "the time rises with the setting" by its rank correlation."""
+    return _beyond(tau, 0.0, TREND_MARGIN, q)
+
+
+def _beyond(interval: Interval, none: float, margin: float, q: float) -> Verdict:
+    """Holds: above "no difference", and significantly. Fails: significantly below it, or below the margin anyhow."""
+    if interval.low > none and q < ALPHA:
+        return Verdict.HOLDS
+    if (interval.high < none and q < ALPHA) or interval.high < margin:
+        return Verdict.FAILS
+    return Verdict.UNTOLD
+
+
+def size(factor: Interval, published: float) -> Verdict:
+    """Judge "A is so many times faster than B"."""
+    if not factor.low <= published <= factor.high:
+        return Verdict.FAILS
+    return Verdict.UNTOLD if factor.low <= 1 <= factor.high else Verdict.HOLDS
+
+
+def number(published: float, times: Times) -> Verdict:
+    """Judge a published number of episodes as one more run among ours."""
+    if stats.position(published, times) < ALPHA:
+        return Verdict.FAILS
+    arrived = times.time[times.met]
+    inside = len(arrived) and arrived.min() <= published and (published <= arrived.max() or not times.met.all())
+    return Verdict.HOLDS if inside else Verdict.UNTOLD
+
+
+def together(parts: Iterable[Verdict]) -> Verdict:
+    """Judge a claim about several comparisons ("consistently", "across all")."""
+    parts = list(parts)
+    if Verdict.FAILS in parts:
+        return Verdict.FAILS
+    return Verdict.HOLDS if all(part == Verdict.HOLDS for part in parts) else Verdict.UNTOLD
