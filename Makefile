@@ -6,7 +6,7 @@ READY := $(VENV)/.installed
 BENCH_READY := $(VENV)/.installed-bench
 NOTEBOOKS := $(wildcard notebooks/*.py)
 
-.PHONY: help run test lab sync publish lint bench clean
+.PHONY: help run test lab sync publish report study lint bench clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -27,6 +27,12 @@ sync: $(READY)  ## carry edits between the .py and .ipynb of each pair
 
 publish: $(READY)  ## copy the outputs of the last `make run` into notebooks/*.ipynb
 	@$(BIN)/python -m kscore publish
+
+report: $(READY)  ## write the replication report as one printable file, build/report.html
+	@$(BIN)/python -m kscore report
+
+study: $(READY)  ## train what the recorded study lacks (hours from nothing; stop and go on at any time)
+	@$(BIN)/python -m kscore study
 
 lint: $(READY)  ## check the code with ruff
 	@$(BIN)/ruff check .

@@ -1,4 +1,4 @@
-"""The command line: `kscore run`, `publish`, `study`, `list` (also as `python -m kscore`)."""
+"""The command line: `kscore run`, `publish`, `study`, `report`, `list` (also as `python -m kscore`)."""
 
 import argparse
 import sys
@@ -36,6 +36,10 @@ def _parser() -> argparse.ArgumentParser:
     study.add_argument("experiments", nargs="*", help="name or glob; the whole study without one")
     study.add_argument("--workers", type=int, help="how many runs to train at once (default: one a core)")
     study.set_defaults(command=_study)
+
+    report = commands.add_parser("report", help="execute the replication report and write it as one printable file")
+    report.add_argument("--out", type=Path, default=ROOT / "build", help="folder for the result (default: build)")
+    report.set_defaults(command=_report)
 
     listing = commands.add_parser("list", help="list the chapters")
     listing.add_argument("chapters", nargs="*", help="name, number or glob; all chapters without one")
@@ -79,6 +83,17 @@ def _study(options: argparse.Namespace) -> int:
     for name, part in experiments.chosen(options.experiments).items():
         print(f"{name}: {len(part.configs)} arms x {len(part.seeds)} seeds", flush=True)
         study.run(part.configs, part.seeds, experiments.store(name), workers=options.workers)
+    return 0
+
+
+def _report(options: argparse.Namespace) -> int:
+    source, = batch.chapters(["11_replication_report"])
+    batch.check_pair(source)
+    outcome = batch.execute(source, options.out / source.name, progress=sys.stderr.isatty())
+    if outcome.error:
+        print(f"{outcome.chapter}: {outcome.error}")
+        return 1
+    print(f"written: {batch.shown(batch.write_report(options.out / source.name, options.out / 'report.html'))}")
     return 0
 
 

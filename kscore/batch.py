@@ -90,12 +90,39 @@ def write_page(notebook: Path) -> Path:
         for output in cell.get("outputs", []):
             if "text/markdown" in output.get("data", {}):
                 output.data["text/markdown"] = _linked_to_pages(output.data["text/markdown"])
-    body, _ = HTMLExporter().from_notebook_node(content, {"metadata": {"name": notebook.stem}})
-    alts = iter([output.metadata.get("image/png", {}).get("alt", NO_ALT) for output in _pictures(content.cells)])
-    body = re.sub(NO_ALT, lambda _: html.escape(next(alts)), body)  # the exporter's template passes no alt text on
     page = notebook.with_suffix(".html")
-    page.write_text(body, encoding="utf-8")
+    page.write_text(_page(content, HTMLExporter(), notebook.stem), encoding="utf-8")
     return page
+
+
+def _page(content: nbformat.NotebookNode, exporter: HTMLExporter, title: str) -> str:
+    """Return a notebook as HTML, with the alt text of its figures, which the exporter's template does not pass on."""
+    body, _ = exporter.from_notebook_node(content, {"metadata": {"name": title}})
+    alts = iter([output.metadata.get("image/png", {}).get("alt", NO_ALT) for output in _pictures(content.cells)])
+    return re.sub(NO_ALT, lambda _: html.escape(next(alts)), body)
+
+
+PRINT_STYLE = """<style>
+@page { size: A4 landscape; margin: 12mm; }
+body { max-width: 75rem; margin: 0 auto; }
+table { font-size: 0.8rem !important; }
+@media print { tr, figure, img { break-inside: avoid; } h2 { break-after: avoid; } }
+</style>"""
+
+
+def write_report(notebook: Path, report: Path) -> Path:
+    """Write an executed notebook as one printable HTML file: words, tables and figures, no code, nothing to load."""
+    content = nbformat.read(notebook, as_version=4)
+    content.cells = [cell for cell in content.cells if not _only_for_running(cell)]
+    page = _page(content, HTMLExporter(exclude_input=True, exclude_output_prompt=True), notebook.stem)
+    page = re.sub(r"<script\b.*?</script>", "", page, flags=re.DOTALL)  # for formulas and diagrams; it has none
+    report.write_text(page.replace("</head>", f"{PRINT_STYLE}</head>", 1), encoding="utf-8")
+    return report
+
+
+def _only_for_running(cell: nbformat.NotebookNode) -> bool:
+    """Say whether a cell means nothing without its code: headings of set-up and parameters, exercises."""
+    return cell.cell_type == "markdown" and bool(re.search(r"^## (Setup|Parameters)|^\*\*Exercise", cell.source, re.M))
 
 
 def _linked_to_pages(text: str) -> str:

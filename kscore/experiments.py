@@ -123,26 +123,32 @@ class Experiment(NamedTuple):
     seeds: range
 
 
-def experiments() -> dict[str, Experiment]:
-    """Return every part of the study whose settings were fixed beforehand, the longest runs first."""
-    lunar, cartpole = _seeds(RESULT_SEEDS, 10), _seeds(RESULT_SEEDS, 50)
+def experiments(seeds: int = 50, lunar_seeds: int = 10, tuning_seeds: int = 8, first_seed: int = RESULT_SEEDS,
+                max_episodes: int = 500, lunar_max_episodes: int = 1500) -> dict[str, Experiment]:
+    """Return every part of the study whose settings were fixed beforehand, the longest runs first.
+
+    The defaults are those of the plan; a smaller study is for trying things out.
+    """
+    results, lunar_results, tuning = (range(first, first + count) for first, count in (
+        (first_seed, seeds), (first_seed, lunar_seeds), (TUNING_SEEDS, tuning_seeds)))
+    lunar, cart = {"max_episodes": lunar_max_episodes}, {"max_episodes": max_episodes}
     found = {}
     for algorithm in ("actor_critic", "ppo"):
-        both = arms("LunarLander-v3", algorithm, LUNAR_ARMS, criterion="both")  # times to both, from the same runs
-        found[f"lunarlander_{algorithm}"] = Experiment(both, lunar)
-    found["lunarlander_released"] = Experiment(released_lunar(), lunar)
+        both = arms("LunarLander-v3", algorithm, LUNAR_ARMS, criterion="both", **lunar)  # two times from the same runs
+        found[f"lunarlander_{algorithm}"] = Experiment(both, lunar_results)
+    found["lunarlander_released"] = Experiment(released_lunar(**lunar), lunar_results)
     for algorithm in ("reinforce", "actor_critic", "gae", "ppo"):
-        found[f"cartpole_{algorithm}"] = Experiment(arms("CartPole-v1", algorithm), cartpole)
+        found[f"cartpole_{algorithm}"] = Experiment(arms("CartPole-v1", algorithm, **cart), results)
     for algorithm in ("gae", "ppo"):
-        found[f"cartpole_{algorithm}_switched"] = Experiment(switched(algorithm), cartpole)
-    found["cartpole_ppo_released"] = Experiment(released_ppo(), cartpole)
-    found["cartpole_gae_advantages"] = Experiment(normalized_advantages(), cartpole)
+        found[f"cartpole_{algorithm}_switched"] = Experiment(switched(algorithm, **cart), results)
+    found["cartpole_ppo_released"] = Experiment(released_ppo(**cart), results)
+    found["cartpole_gae_advantages"] = Experiment(normalized_advantages(**cart), results)
     for mode in ("stream", "refit"):
-        found[f"process_noise_{mode}"] = Experiment(process_noise(mode), cartpole)
+        found[f"process_noise_{mode}"] = Experiment(process_noise(mode, **cart), results)
     for algorithm in ("actor_critic", "ppo"):
-        found[f"tuning_{algorithm}_ema"] = Experiment(ema_grid(algorithm), _seeds(TUNING_SEEDS, 8))
+        found[f"tuning_{algorithm}_ema"] = Experiment(ema_grid(algorithm, **cart), tuning)
         for mode in ("stream", "refit"):
-            found[f"tuning_{algorithm}_{mode}"] = Experiment(kalman_grid(algorithm, mode), _seeds(TUNING_SEEDS, 8))
+            found[f"tuning_{algorithm}_{mode}"] = Experiment(kalman_grid(algorithm, mode, **cart), tuning)
     return found
 
 
@@ -154,10 +160,6 @@ def chosen(patterns: Iterable[str] = ()) -> dict[str, Experiment]:
         matching = fnmatch.filter(every, pattern)
         wanted.update(matching or [checks.choice("experiment", pattern, every)])
     return {name: part for name, part in every.items() if not wanted or name in wanted}
-
-
-def _seeds(first: int, count: int) -> range:
-    return range(first, first + count)
 
 
 def store(name: str) -> Path:

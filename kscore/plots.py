@@ -9,12 +9,13 @@ import seaborn as sns
 from IPython.display import Markdown, display
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullFormatter
+from matplotlib.ticker import FuncFormatter
 
 from kscore.stats import Interval, Survival
 
 _PALETTE = sns.color_palette("colorblind").as_hex()
-BLUE, ORANGE, GREEN, RED, PURPLE, _, PINK, GREY, YELLOW, SKY = _PALETTE
+BLUE, ORANGE, GREEN, RED, PURPLE, _, _, GREY, YELLOW, SKY = _PALETTE
+TEAL = "#00665c"  # instead of the palette's pink, which is too faint for a line
 BROWN = "#6b3000"  # darker than the palette's own, which is hard to tell from its orange
 INK = "#222222"
 
@@ -27,7 +28,7 @@ METHODS: dict[str, dict[str, str]] = {
     "refit": {"label": "K-Score, refit", "color": RED, "linestyle": "--", "marker": "v"},
     "innovation": {"label": "K-Score, innovation", "color": PURPLE, "linestyle": ":", "marker": "P"},
     "adaptive": {"label": "K-Score, adaptive stream", "color": BROWN, "linestyle": (0, (5, 1, 1, 1)), "marker": "*"},
-    "adaptive_refit": {"label": "K-Score, adaptive refit", "color": PINK, "linestyle": (0, (4, 2)), "marker": "<"},
+    "adaptive_refit": {"label": "K-Score, adaptive refit", "color": TEAL, "linestyle": (0, (4, 2)), "marker": "<"},
     "adaptive_innovation": {"label": "K-Score, adaptive innovation", "color": INK, "linestyle": (0, (3, 1, 1, 1, 1, 1)),
                             "marker": ">"},
 }
@@ -80,9 +81,9 @@ def learning(curves: np.ndarray, arm: str, ax: Axes) -> Axes:
     """Draw evaluation returns, (runs, episodes): each run faint, the median and the band of the middle half before."""
     look = method(arm)
     episodes = np.arange(1, curves.shape[1] + 1)
-    ax.plot(episodes, curves.T, color=look["color"], alpha=0.1, linewidth=0.5)
+    ax.plot(episodes, curves.T, color=look["color"], alpha=0.08, linewidth=0.5)
     lower, middle, upper = np.quantile(curves, [0.25, 0.5, 0.75], axis=0)
-    ax.fill_between(episodes, lower, upper, color=look["color"], alpha=0.3, linewidth=0)
+    ax.fill_between(episodes, lower, upper, color=look["color"], alpha=0.4, linewidth=0)
     ax.plot(episodes, middle, color=INK, linewidth=3)
     ax.plot(episodes, middle, **look)
     return ax
@@ -101,9 +102,8 @@ def forest(rows: Sequence[tuple[str, Interval, str]], ax: Axes, *, none: float =
         ax.annotate(f"{interval:.2f}", (1.02, place), xycoords=("axes fraction", "data"), va="center", fontsize=8)
     ax.set_yticks(range(len(rows)), [text for text, _, _ in rows])
     ax.set_ylim(len(rows) - 0.4, -0.6)
-    ax.set_xscale("log")
+    ax.set_xscale("log", base=2)
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    ax.xaxis.set_minor_formatter(NullFormatter())
     return ax
 
 

@@ -97,7 +97,9 @@ def logrank(a: Times, b: Times) -> float:
     """Return the two-sided p-value of the log-rank test that both arms arrive at the same rate at every time."""
     if not (np.any(a.met) or np.any(b.met)):
         return 1.0  # nobody arrived: there is nothing to tell the two apart by
-    return float(stats.logrank(_censored(a), _censored(b)).pvalue)
+    with np.errstate(invalid="ignore"):
+        p = float(stats.logrank(_censored(a), _censored(b)).pvalue)
+    return 1.0 if np.isnan(p) else p  # all arrived in the same episode: neither is there here
 
 
 def improvement(a: Times, b: Times, cap: float, weights: np.ndarray | None = None) -> np.ndarray:
@@ -183,7 +185,7 @@ def position(value: float, times: Times) -> float:
 FACTORS = (1.05, 1.1, 1.15, 1.2, 1.25, 1.3, 1.4, 1.5, 1.6, 1.8, 2.0, 2.25, 2.5, 3.0, 3.5, 4.0, 5.0, 7.0, 10.0)
 
 
-def detectable(b: Times, alpha: float = ALPHA, power: float = 0.8, *, trials: int = 200,
+def detectable(b: Times, *, alpha: float = ALPHA, power: float = 0.8, trials: int = 200,
                seed: int = 0) -> float:
     """Return the smallest factor by which an arm must be faster than `b` for the log-rank test to find it.
 

@@ -15,7 +15,7 @@ import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -40,7 +40,8 @@ def run(configs: Configs, seeds: Iterable[int], store: str | Path, executor: Exe
     """
     arms, seeds, store = _named(configs), list(seeds), located(store)
     held = _held(store)
-    missing = [(config, seed) for seed in seeds for config in arms.values() if key(config, seed) not in held]
+    wanted = {key(config, seed): (config, seed) for seed in seeds for config in arms.values()}
+    missing = [run for name, run in wanted.items() if name not in held]
     if missing:
         for record in _trained(missing, executor, workers, progress):
             append(store, record)
@@ -70,7 +71,7 @@ def _trained(missing: list[tuple[RunConfig, int]], executor: Executor | None, wo
              progress: bool) -> Iterator[dict]:
     """Yield the record of each missing run as it finishes."""
     with tqdm(total=len(missing), desc="training", unit="run", smoothing=0, mininterval=1, disable=not progress) as bar:
-        with _own_processes(workers or os.cpu_count()) if executor is None else _borrowed(executor) as pool:
+        with processes(workers) if executor is None else nullcontext(executor) as pool:
             with _workers_without_main():
                 futures = [pool.submit(train, config, seed) for config, seed in missing]
             try:
@@ -83,12 +84,15 @@ def _trained(missing: list[tuple[RunConfig, int]], executor: Executor | None, wo
 
 
 @contextmanager
-def _own_processes(workers: int) -> Iterator[Executor]:
-    """Spawn processes that use one thread each; more would only get in each other's way."""
+def processes(workers: int | None = None) -> Iterator[Executor]:
+    """Lend an executor of spawned processes, one a core by default, that use one thread each.
+
+    `run` makes its own; several studies in a row can share one. Nothing is spawned before there is work.
+    """
     before = os.environ.get("OMP_NUM_THREADS")
     os.environ["OMP_NUM_THREADS"] = "1"
     try:
-        with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+        with ProcessPoolExecutor(workers or os.cpu_count(), mp_context=multiprocessing.get_context("spawn")) as pool:
             yield pool
     finally:
         if before is None:
@@ -98,20 +102,15 @@ def _own_processes(workers: int) -> Iterator[Executor]:
 
 
 @contextmanager
-def _borrowed(executor: Executor) -> Iterator[Executor]:
-    yield executor  # whoever made it ends it
-
-
-@contextmanager
 def _workers_without_main() -> Iterator[None]:
     """Keep spawned workers from running the calling script again: a chapter run as a plain script has no main guard."""
-    main = sys.modules["__main__"]
-    file = main.__dict__.pop("__file__", None)
+    main = sys.modules["__main__"].__dict__
+    hidden = {name: main.pop(name) for name in ("__file__", "__spec__") if name in main}
+    main["__spec__"] = None
     try:
         yield
     finally:
-        if file is not None:
-            main.__file__ = file
+        main.update(hidden)
 
 
 # The store
@@ -132,26 +131,26 @@ def read(store: str | Path) -> Contents:
     for line in filter(None, lines):
         try:
             record = json.loads(line)
-            known = record["protocol"] == PROTOCOL_VERSION
+            if record["protocol"] != PROTOCOL_VERSION:
+                foreign += 1
+                continue
             _key_of(record)
         except (ValueError, KeyError, TypeError, AttributeError):
             damaged += 1
-            continue
-        if known:
-            records.append(record)
         else:
-            foreign += 1
+            records.append(record)
     return Contents(records, damaged, foreign)
 
 
-def append(store: Path, record: dict) -> None:
+def append(store: str | Path, record: dict) -> None:
     """Append one record as a line of its own, and have it on the disk before returning.
 
     The lock keeps two studies apart. If an interruption has left half a line, it stays there as a damaged line.
     """
     line = json.dumps(record, separators=(",", ":"), allow_nan=False).encode() + b"\n"
-    store.parent.mkdir(parents=True, exist_ok=True)
-    with store.open("ab+") as file:
+    path = located(store)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("ab+") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         if file.seek(0, os.SEEK_END):
             file.seek(-1, os.SEEK_END)
@@ -189,7 +188,9 @@ def _key(config: dict, seed: int) -> Key:
 
 
 def _without(settings: dict, defaults: dict) -> dict:
-    return {name: value for name, value in settings.items() if name not in defaults or value != defaults[name]}
+    """Leave out what is at its default; 1 and 1.0 are the same number."""
+    plain = {name: float(value) if type(value) is int else value for name, value in settings.items()}
+    return {name: value for name, value in plain.items() if name not in defaults or value != defaults[name]}
 
 
 @cache

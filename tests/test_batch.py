@@ -1,5 +1,7 @@
 """The batch runner and its command line, on small notebooks made here."""
 
+import re
+
 import jupytext
 import nbformat
 import pytest
@@ -89,6 +91,21 @@ def test_a_pair_that_was_not_synced_is_refused_and_left_alone(collection, tmp_pa
     assert (script.read_bytes(), source.read_bytes()) == before
 
 
+def test_the_report_is_one_file_of_words_and_figures(notebook, tmp_path):
+    source = notebook("secret = 1  # a comment", """from kscore import plots
+fig, ax = plots.panels()
+plots.show(fig, "a caption", "an empty pair of axes")""", name="11_replication_report")
+    content = nbformat.read(source, as_version=4)
+    content.cells[1:1] = [new_markdown_cell("## Setup"), new_markdown_cell("Kept.\n\nText."),
+                          new_markdown_cell("**Exercise 1.** Think.")]
+    nbformat.write(content, source)
+    assert batch.execute(source, tmp_path / "run.ipynb").status == "ok"
+    page = batch.write_report(tmp_path / "run.ipynb", tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "Kept." in page and "a caption" in page and 'alt="an empty pair of axes"' in page
+    assert "secret" not in page and ">Setup" not in page and "Exercise" not in page
+    assert "@page" in page and not re.search(r"(src|href)=.?https?:", page) and "<script" not in page
+
+
 def test_publish_copies_outputs_and_nothing_else(notebook, tmp_path):
     source = notebook("print('hello')")
     before = nbformat.read(source, as_version=4)
@@ -132,6 +149,7 @@ def test_publish_refuses_what_is_not_the_chapter_and_leaves_it_alone(notebook, t
 @pytest.mark.parametrize(("arguments", "message"), [
     (["run", "99"], "chapter must be one of"),
     (["run", "--profile", "quik"], "did you mean 'quick'"),
+    (["study", "cartpol_ppo"], "did you mean 'cartpole_ppo'"),
     (["publish", "--from", "nowhere"], "does not exist: run the chapter first"),
 ])
 def test_mistakes_on_the_command_line_get_a_sentence(arguments, message, capsys):
