@@ -20,6 +20,8 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+import orjson
 import pandas as pd
 from tqdm.std import tqdm
 
@@ -28,6 +30,7 @@ from kscore.training import PROTOCOL_VERSION, RunConfig, train
 
 Configs = Mapping[object, RunConfig] | Iterable[RunConfig]
 Key = tuple[str, int]
+RETURNS = ("train_returns", "eval_returns")  # read back as arrays: a study holds millions of them
 
 
 def run(configs: Configs, seeds: Iterable[int], store: str | Path, executor: Executor | None = None, *,
@@ -126,11 +129,9 @@ class Contents(NamedTuple):
 def read(store: str | Path) -> Contents:
     """Read a store; a damaged line or a record of another protocol version is counted and passed over."""
     records, damaged, foreign = [], 0, 0
-    path = located(store)
-    lines = path.read_bytes().split(b"\n") if path.exists() else []
-    for line in filter(None, lines):
+    for line in _lines(located(store)):
         try:
-            record = json.loads(line)
+            record = orjson.loads(line)
             if record["protocol"] != PROTOCOL_VERSION:
                 foreign += 1
                 continue
@@ -138,8 +139,14 @@ def read(store: str | Path) -> Contents:
         except (ValueError, KeyError, TypeError, AttributeError):
             damaged += 1
         else:
-            records.append(record)
+            records.append(record | {name: np.array(record[name], float) for name in RETURNS})
     return Contents(records, damaged, foreign)
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    if path.exists():
+        with path.open("rb") as file:
+            yield from filter(bytes.strip, file)
 
 
 def append(store: str | Path, record: dict) -> None:
@@ -147,7 +154,7 @@ def append(store: str | Path, record: dict) -> None:
 
     The lock keeps two studies apart. If an interruption has left half a line, it stays there as a damaged line.
     """
-    line = json.dumps(record, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+    line = json.dumps(record, separators=(",", ":"), allow_nan=False).encode() + b"\n"  # refuses what JSON lacks
     path = located(store)
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("ab+") as file:
@@ -206,7 +213,7 @@ def frame(records: Mapping[object, Iterable[dict]]) -> pd.DataFrame:
 
     Columns: `arm`, `seed`, `status`, `solved`, `episodes` (trained), `cap`; for each criterion the censored time, as
     the episode `evaluation` or `training` and whether it was `evaluation_met` or `training_met`; `train_returns` and
-    `eval_returns` as lists; `steps`, `seconds`.
+    `eval_returns` as arrays; `steps`, `seconds`.
     """
     return pd.DataFrame([_row(arm, record) for arm, several in records.items() for record in several],
                         columns=["arm", "seed", "status", "solved", "episodes", "cap", "evaluation", "evaluation_met",
@@ -216,8 +223,8 @@ def frame(records: Mapping[object, Iterable[dict]]) -> pd.DataFrame:
 def _row(arm: object, record: dict) -> dict:
     cap = record["config"]["max_episodes"]
     never = cap if record["status"] == "diverged" else record["episodes"]  # a diverged run will not arrive any more
-    row = {name: record[name] for name in ("seed", "status", "solved", "episodes", "train_returns", "eval_returns",
-                                           "steps", "seconds")}
+    row = {name: record[name] for name in ("seed", "status", "solved", "episodes", "steps", "seconds")}
+    row |= {name: np.asarray(record[name], float) for name in RETURNS}
     for criterion, at in record["solved_at"].items():
         row |= {criterion: never if at is None else at, f"{criterion}_met": at is not None}
     return {"arm": arm, "cap": cap} | row

@@ -22,7 +22,7 @@
 # *For* readers of chapter 03 who want to see the score at work.
 # *Know first:* the chain rule, a little PyTorch, what a policy is.
 # *Runs in* under half a minute.
-# Previous: [03 From filter to score](03_from_filter_to_score.ipynb) · Back to [00 Start here](00_start_here.ipynb)
+# Previous: [03 From filter to score](03_from_filter_to_score.ipynb) · Next: [05 Actor-critic on CartPole](05_actor_critic_cartpole.ipynb)
 
 # %% [markdown]
 # ## Question

@@ -62,10 +62,10 @@ plots.use_style()
 # ## Parameters
 
 # %% tags=["parameters"]
-seeds: int = 50               # runs an arm
-first_seed: int = 1000        # the first of them; results use 1000 and up
-max_episodes: int = 500       # the cap: a run that gets here unsolved is censored
-learning_rate: float = 0.01   # of Adam, in every arm; 0.01 is the released one
+seeds: int = 50               # runs an arm [2, 10000]
+first_seed: int = 1000        # the first of them; results use 1000 and up [0, inf]
+max_episodes: int = 500       # the cap: a run that gets here unsolved is censored [1, 100000]
+learning_rate: float = 0.01   # of Adam, in every arm; 0.01 is the released one [1e-06, 1]
 store: str = "data/runs"      # folder of the recorded runs; what it lacks is trained and appended
 live_seeds: list = [3000]     # seeds trained before your eyes; they enter no statistic
 
@@ -317,7 +317,7 @@ Markdown("".join(f"- {plots.METHODS[arm]['label']}, seed {seed}: {record['status
 again = training.train(written["kscore"], first_seed)
 recorded = runs.query("arm == 'kscore' and seed == @first_seed").iloc[0]
 Markdown(f"Seed {first_seed}, trained again: {again['episodes']} episodes, recorded {recorded.episodes}; "
-         + ("every evaluation return is the same." if again["eval_returns"] == recorded.eval_returns else "some returns differ: another processor or library rounds differently."))
+         + ("every evaluation return is the same." if np.array_equal(again["eval_returns"], recorded.eval_returns) else "some returns differ: another processor or library rounds differently."))
 
 # %% [markdown]
 # ## When it fails: one run each
