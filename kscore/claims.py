@@ -35,6 +35,7 @@ class Evidence(NamedTuple):
     words: str
     verdict: Callable[[float], Verdict]
     p: float = np.nan  # nan: the rule needs no test
+    power: Callable[[], str] = str  # what could have been found, asked for where it cannot be told
 
 
 def read() -> pd.DataFrame:
@@ -52,7 +53,7 @@ def judge(claims: pd.DataFrame, runs: Runs) -> pd.DataFrame:
     adjusted = _adjusted({cell: found.p for cell, found in plain.items()})
     verdict = {cell: found.verdict(adjusted[cell]) for cell, found in plain.items()}
     words = {cell: found.words + (f", {_p(adjusted[cell], 'q')}" if found.p == found.p else "")
-             for cell, found in plain.items()}
+             + (found.power() if verdict[cell] == Verdict.UNTOLD else "") for cell, found in plain.items()}
     for claim, reading in (cell for cell in cells if cell not in plain):
         parts = claims.loc[claim, reading].split()
         verdict[claim, reading] = verdicts.together(verdict[part, reading] for part in parts)
@@ -79,12 +80,15 @@ def evidence(claim: pd.Series, reading: str, runs: Runs) -> Evidence:
 
 def _ranking(pairing: Pairing, runs: pd.DataFrame, _: object) -> Evidence:
     found = results.compare(runs, *pairing.arms, pairing.criterion)
-    power = ""
-    if verdicts.ranking(found.factor, found.p) == Verdict.UNTOLD:
-        least = stats.detectable(results.times(runs, pairing.arms[1], pairing.criterion))
-        power = f" (a factor of {least:g} would have been found)"
-    return Evidence(f"factor {found.factor:.2f}, n = {found.n}{power}, {_p(found.p)}",
-                    partial(verdicts.ranking, found.factor), found.p)
+    slower = results.times(runs, pairing.arms[1], pairing.criterion)
+    return Evidence(f"factor {found.factor:.2f}, n = {found.n}, {_p(found.p)}", partial(verdicts.ranking, found.factor),
+                    found.p, lambda: _power(stats.detectable(slower)))
+
+
+def _power(factor: float) -> str:
+    if factor == np.inf:
+        return f" (not even a factor of {stats.FACTORS[-1]:g} would have been found with 80 % probability)"
+    return f" (a factor of {factor:g} would have been found with 80 % probability)"
 
 
 def _size(pairing: Pairing, runs: pd.DataFrame, published: float) -> Evidence:
@@ -107,6 +111,7 @@ def _stability(pairing: Pairing, runs: pd.DataFrame, _: object) -> Evidence:
 
 
 def _early(pairing: Pairing, runs: pd.DataFrame, _: object) -> Evidence:
+    results.same_seeds(runs, pairing.arms)
     a, b = (results.early(runs, arm) for arm in pairing.arms)
     ahead = stats.lower(b, a)
     interval = stats.bootstrap(lambda w: stats.average(ahead, w), len(ahead))
@@ -115,8 +120,8 @@ def _early(pairing: Pairing, runs: pd.DataFrame, _: object) -> Evidence:
                     partial(verdicts.steadier, interval), p)
 
 
-def _trend(_pairing: Pairing, runs: pd.DataFrame, _: object) -> Evidence:
-    tau, p = results.trend(runs, runs.arm.unique())
+def _trend(pairing: Pairing, runs: pd.DataFrame, _: object) -> Evidence:
+    tau, p = results.trend(runs, runs.arm.unique(), pairing.criterion)
     return Evidence(f"mean τ {tau:.2f}, n = {tau.n}, {_p(p)}", partial(verdicts.trend, tau), p)
 
 
@@ -125,4 +130,4 @@ KINDS = {"ranking": _ranking, "size": _size, "number": _number, "stability": _st
 
 
 def _p(value: float, name: str = "p") -> str:
-    return f"{name} = {value:.3f}" if value >= 0.001 else f"{name} < 0.001"
+    return f"{name} < 0.001" if value < 0.001 else f"{name} = {value:.3f}"

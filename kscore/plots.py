@@ -66,7 +66,7 @@ def label(ax: Axes, title: str, x: str, y: str, *, legend: bool | str = False) -
 
 
 def survival(curves: Mapping[str, Survival], ax: Axes, cap: int) -> Axes:
-    """Draw the share of runs still on their way, arm by arm, with their bands; a tick marks the cap."""
+    """Draw the share of runs still on their way, arm by arm, with their bands, up to the cap."""
     for arm, curve in curves.items():
         look = method(arm)
         episode = np.append(curve.episode, cap)
@@ -117,7 +117,7 @@ def live(records: Mapping[tuple[str, int], dict], ax: Axes) -> Axes:
     for (arm, seed), record in records.items():
         look = method(arm) | {"label": f"{METHODS[arm]['label']}, seed {seed}"}
         ax.plot(range(1, len(record["eval_returns"]) + 1), record["eval_returns"], **look)
-    for threshold in {record["config"]["threshold"] for record in records.values()}:
+    for threshold in {record["config"]["threshold"] for record in records.values()} - {None}:
         ax.axhline(threshold, color=INK, linewidth=0.8, linestyle=":")
     return ax
 
@@ -151,7 +151,7 @@ def _written(value: object, form: str) -> object:
     if isinstance(value, Interval):
         return f"{value:{form}}".replace("inf", "not reached")
     if isinstance(value, float):
-        return f"{value:.3f}" if value >= 0.001 else "< 0.001"
+        return "< 0.001" if value < 0.001 else f"{value:.3f}"
     return value
 
 

@@ -88,11 +88,23 @@ def best(runs: pd.DataFrame, criterion: str = "evaluation") -> object:
 def trend(runs: pd.DataFrame, arms: Iterable[object], criterion: str = "evaluation") -> tuple[Interval, float]:
     """Return, over arms in their given order, the mean of the seeds' Kendall τ with the time, and its test's p-value.
 
-    Above 0, later arms take longer. A run that did not arrive counts as its cap.
+    Above 0, later arms take longer. A run that did not arrive counts as long as it was watched.
     """
+    arms = list(arms)
+    same_seeds(runs, arms)
     table = np.array([times(runs, arm, criterion).time for arm in arms])  # (arms, seeds)
     found = stats.rank_correlations(table)
     return stats.bootstrap(lambda w: stats.average(found, w), len(found)), stats.signed_rank(found)
+
+
+def same_seeds(runs: pd.DataFrame, arms: Iterable[object]) -> int:
+    """Return how many seeds each of the arms has; refuse arms that cannot be paired."""
+    first, *others = [(arm, _of(runs, arm).seed.tolist()) for arm in arms]
+    for arm, seeds in others:
+        if seeds != first[1] or not seeds:
+            raise ValueError(f"arms {first[0]!r} and {arm!r} must have runs of the same seeds, "
+                             f"got {first[1]} and {seeds}")
+    return len(first[1])
 
 
 class Comparison(NamedTuple):
@@ -110,10 +122,8 @@ class Comparison(NamedTuple):
 
 def compare(runs: pd.DataFrame, a: object, b: object, criterion: str = "evaluation") -> Comparison:
     """Compare two arms of the same seeds."""
-    seeds_a, seeds_b = (_of(runs, arm).seed.tolist() for arm in (a, b))
-    if seeds_a != seeds_b or not seeds_a:
-        raise ValueError(f"arms {a!r} and {b!r} must have runs of the same seeds, got {seeds_a} and {seeds_b}")
-    first, second, n = times(runs, a, criterion), times(runs, b, criterion), len(seeds_a)
+    n = same_seeds(runs, (a, b))
+    first, second = times(runs, a, criterion), times(runs, b, criterion)
     cap = int(_of(runs, a).cap.iloc[0])
     spread_a, spread_b = stabilities(runs, a), stabilities(runs, b)
     steadier = stats.lower(spread_a, spread_b)

@@ -138,8 +138,8 @@ def area(returns: Sequence[float], cap: int, window: int = 25) -> float:
 
 
 def stability(returns: Sequence[float], window: int = 25) -> float:
-    """Return the variance of the last evaluation returns; low is steady."""
-    return float(np.var(np.asarray(returns, float)[-window:]))
+    """Return the variance of the last evaluation returns; low is steady. Infinite if there is none."""
+    return float(np.var(np.asarray(returns, float)[-window:])) if len(returns) else np.inf
 
 
 # Intervals, tests, power
@@ -157,7 +157,7 @@ def bootstrap(statistic: Callable[[np.ndarray], np.ndarray], n: int, *, draws: i
 
 def signed_rank(differences: np.ndarray) -> float:
     """Return the two-sided p-value of Wilcoxon's signed-rank test that paired differences are centred on zero."""
-    differences = np.asarray(differences, float)
+    differences = np.nan_to_num(np.asarray(differences, float))  # the difference of two infinities is none
     return float(stats.wilcoxon(differences).pvalue) if differences.any() else 1.0
 
 

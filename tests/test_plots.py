@@ -1,0 +1,424 @@
+"""Figures say what they are given, and every method looks like itself, also to those who see fewer colours."""
+
+import itertools
+import math
+import re
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.colors import to_rgb, to_rgba
+
+from kscore import plots, stats
+from kscore.experiments import ARMS
+from kscore.plots import METHODS
+from kscore.stats import Interval, Survival, Times
+
+
+@pytest.fixture(autouse=True)
+def unseen():
+    """Draw without a screen, in the chapters' style, and leave nothing behind."""
+    plt.switch_backend("Agg")
+    with plt.rc_context():
+        plots.use_style()
+        yield
+    plt.close("all")
+
+
+@pytest.fixture
+def ax():
+    return plt.figure().add_subplot()
+
+
+def close(actual, expected):
+    np.testing.assert_allclose(actual, expected, rtol=1e-12, atol=1e-12)
+
+
+def labels(ticks):
+    return [tick.get_text() for tick in ticks]
+
+
+def looks_like(line, name, marker=False):
+    """Say whether a line has the colour and style, or the marker, of a method."""
+    if marker:
+        return (line.get_color(), line.get_marker()) == (METHODS[name]["color"], METHODS[name]["marker"])
+    drawn, = plt.figure().add_subplot().plot([], [], linestyle=METHODS[name]["linestyle"])
+    return line.get_color() == METHODS[name]["color"] and line._dash_pattern == drawn._dash_pattern
+
+
+# Colours. Simulated dichromacy: Machado, Oliveira and Fernandes (2009), A physiologically-based model for simulation of
+# color vision deficiency, IEEE TVCG 15, 1291-1298, severity 1.0; the matrices act on linear RGB.
+
+VISION = {
+    "usual": np.eye(3),
+    "protanopia": np.array([[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216],
+                            [-0.003882, -0.048116, 1.051998]]),
+    "deuteranopia": np.array([[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413],
+                              [-0.011820, 0.042940, 0.968881]]),
+}
+XYZ = np.array([[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750],
+                [0.0193339, 0.1191920, 0.9503041]])  # of linear sRGB; the second row is the luminance
+
+
+def linear(color):
+    """sRGB (IEC 61966-2-1) without its gamma."""
+    rgb = np.array(to_rgb(color))
+    return np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+
+
+def contrast(one, other):
+    """The ratio of WCAG 2: (lighter + 0.05) / (darker + 0.05) of relative luminance."""
+    light = sorted(XYZ[1] @ linear(color) + 0.05 for color in (one, other))
+    return light[1] / light[0]
+
+
+def lab(rgb):
+    """CIELAB of linear RGB, white as the screen has it."""
+    ratio = XYZ @ np.clip(rgb, 0, 1) / XYZ.sum(axis=1)
+    f = np.where(ratio > (6 / 29) ** 3, np.cbrt(ratio), ratio / (3 * (6 / 29) ** 2) + 4 / 29)
+    return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
+
+
+def distance(one, other, vision="usual"):
+    return math.dist(*(lab(VISION[vision] @ linear(color)) for color in (one, other)))
+
+
+def stroke(style):
+    """What the eye can tell of a line style: dashes of nearly the same length look the same."""
+    named = {"-": (), "--": (4, 2), ":": (1, 1), "-.": (6, 2, 1, 2)}
+    dashes = (named[style] if isinstance(style, str) else style[1])[::2]
+    return " ".join("dot" if length <= 1 else "dash" for length in dashes) or "solid"
+
+
+def test_the_simulation_of_dichromacy_is_right():
+    assert distance("black", "white") == pytest.approx(100, abs=0.01)
+    assert contrast("black", "white") == pytest.approx(21)
+    for vision, matrix in VISION.items():
+        close(np.round(matrix @ np.ones(3), 5), 1)  # white stays white
+        # a red and a green of the same lightness, far apart to most, near each other to some
+        assert (distance("#c05000", "#708000", vision) < 20) == (vision != "usual")
+        assert distance("#0000ff", "#ffff00", vision) > 100
+
+
+def test_strokes_are_told_apart():
+    styles = ["-", "--", ":", "-.", (0, (4, 2)), (0, (1, 1)), (0, (5, 1, 1, 1)), (0, (3, 1, 1, 1, 1, 1))]
+    assert [stroke(style) for style in styles] == [
+        "solid", "dash", "dot", "dash dot", "dash", "dot", "dash dot", "dash dot dot"]
+
+
+def test_every_arm_of_the_study_has_a_look():
+    assert set(METHODS) == set(ARMS)
+    assert all(set(look) == {"label", "color", "linestyle", "marker"} for look in METHODS.values())
+
+
+@pytest.mark.parametrize("field", ["label", "marker", "color"])
+def test_no_two_methods_share_it(field):
+    assert len({look[field] for look in METHODS.values()}) == len(METHODS)
+
+
+def test_no_two_methods_share_both_colour_and_line_style():
+    assert len({(look["color"], look["linestyle"]) for look in METHODS.values()}) == len(METHODS)
+
+
+@pytest.mark.parametrize("vision", VISION)
+def test_any_two_methods_can_be_told_apart(vision):
+    near = []
+    for (one, first), (other, second) in itertools.combinations(METHODS.items(), 2):
+        needed = 15 if stroke(first["linestyle"]) == stroke(second["linestyle"]) else 8
+        if (apart := distance(first["color"], second["color"], vision)) < needed:
+            near.append((one, other, apart))
+    assert not near
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_method_is_dark_enough_for_a_line_on_white(name):
+    assert contrast(METHODS[name]["color"], "white") > 2
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_label_says_what_the_method_is(name):
+    text = METHODS[name]["label"]
+    kind = "none" if name == "none" else "Z-Score" if name in ("zscore", "running", "ema") else "K-Score"
+    assert text.startswith(kind) and ("adaptive" in text) == name.startswith("adaptive")
+    for word in ("refit", "innovation", "stream"):
+        assert (word in text) == (word in name or (word == "stream" and name in ("kscore", "adaptive")))
+
+
+# The small helpers
+
+def test_a_look_is_a_copy_with_or_without_its_marker(ax):
+    look = plots.method("refit")
+    assert look == {key: value for key, value in METHODS["refit"].items() if key != "marker"}
+    assert plots.method("refit", marker=True) == METHODS["refit"]
+    look["color"] = "none of your business"
+    assert METHODS["refit"]["color"] == plots.RED and plots.method("refit")["color"] == plots.RED
+    for name in METHODS:
+        ax.plot([0, 1], **plots.method(name, marker=True))  # matplotlib knows all of it
+    with pytest.raises(KeyError):
+        plots.method("z-score")
+
+
+def test_panels_are_as_wide_as_a_page_and_as_high_as_their_rows():
+    fig, axes = plots.panels(2, 3, sharex=True)
+    assert tuple(fig.get_size_inches()) == (8, 6.4) and axes.shape == (2, 3)
+    assert axes[0, 0].get_shared_x_axes().joined(axes[0, 0], axes[1, 2])
+    fig, ax = plots.panels(height=2, width=5)
+    assert tuple(fig.get_size_inches()) == (5, 2) and ax.figure is fig
+
+
+def test_words_are_written_on_an_axis(ax):
+    ax.plot([1, 2], label="line")
+    assert plots.label(ax, "Title", "x words", "y words") is ax
+    assert (ax.get_title(loc="left"), ax.get_xlabel(), ax.get_ylabel()) == ("Title", "x words", "y words")
+    assert ax.get_legend() is None
+    plots.label(ax, "", "", "", legend=True)
+    assert labels(ax.get_legend().get_texts()) == ["line"] and ax.get_legend()._loc == 0  # "best"
+    plots.label(ax, "", "", "", legend="upper left")
+    assert ax.get_legend()._loc == 2
+
+
+def test_the_style_opens_the_axes_and_has_a_map_from_dark_to_light(ax):
+    assert not ax.spines["top"].get_visible() and not ax.spines["right"].get_visible()
+    shades = plt.get_cmap()(np.linspace(0, 1, 11))
+    light = [XYZ[1] @ linear(shade[:3]) for shade in shades]
+    assert light == sorted(light)
+
+
+# Survival
+
+CURVE = Survival(np.array([0.0, 3.0, 7.0]), np.array([1.0, 0.5, 0.25]), np.array([1.0, 0.3, 0.1]),
+                 np.array([1.0, 0.8, 0.6]), 4)
+
+
+def test_survival_curves_go_in_steps_to_the_cap(ax):
+    assert plots.survival({"zscore": CURVE, "refit": CURVE._replace(share=CURVE.share / 2)}, ax, 10) is ax
+    first, second = ax.get_lines()
+    close(first.get_xydata(), [[0, 1], [3, 0.5], [7, 0.25], [10, 0.25]])
+    close(second.get_ydata(), [0.5, 0.25, 0.125, 0.125])
+    assert first.get_drawstyle() == second.get_drawstyle() == "steps-post"
+    assert looks_like(first, "zscore") and looks_like(second, "refit")
+    assert labels(ax.legend().get_texts()) == ["Z-Score, per episode", "K-Score, refit"]
+    assert ax.get_xlim() == (0, 10)
+    assert ax.get_ylim()[0] == 0 and 1 < ax.get_ylim()[1] < 1.1  # a line at 1 is seen whole
+
+
+def test_survival_bands_are_the_curves_own(ax):
+    plots.survival({"zscore": CURVE}, ax, 10)
+    band, = ax.collections
+    corners = {(float(x), round(float(y), 9)) for x, y in band.get_paths()[0].vertices}
+    # flat from 3 to 7 and from 7 to the cap, not slanted
+    assert {(3, 0.3), (7, 0.3), (7, 0.1), (10, 0.1), (3, 0.8), (7, 0.8), (7, 0.6), (10, 0.6)} <= corners
+    assert {y for _, y in corners} == {1, 0.3, 0.1, 0.8, 0.6}
+    close(band.get_facecolor()[0, :3], to_rgb(plots.BLUE))
+    assert 0 < band.get_facecolor()[0, 3] < 0.5
+
+
+def test_survival_of_runs_that_did_not_arrive_stays_up_to_the_cap(ax):
+    plots.survival({"none": stats.survival(Times(np.array([4, 10, 10]), np.array([True, False, False])))}, ax, 10)
+    line, = ax.get_lines()
+    close(line.get_xydata()[[0, 1, -1]], [[0, 1], [4, 2 / 3], [10, 2 / 3]])
+
+
+def test_the_curves_go_up_to_the_cap(ax):
+    plots.survival({"zscore": CURVE}, ax, 1500)
+    assert ax.get_xlim() == (0, 1500) and ax.get_lines()[0].get_xdata()[-1] == 1500
+
+
+# Learning curves
+
+def test_learning_shows_runs_median_and_middle_half(ax):
+    curves = np.array([[0, 10.0], [1, 20.0], [2, 30.0], [3, 40.0], [4, 90.0]])
+    assert plots.learning(curves, "kscore", ax) is ax
+    *runs, halo, median = ax.get_lines()
+    assert len(runs) == 5
+    for line, curve in zip(runs, curves, strict=True):
+        close(line.get_xydata(), [[1, curve[0]], [2, curve[1]]])  # the first episode is the first
+        assert line.get_color() == plots.ORANGE and line.get_alpha() < 0.2
+    for line in (halo, median):
+        close(line.get_xydata(), [[1, 2], [2, 30]])
+    assert looks_like(median, "kscore") and halo.get_linewidth() > median.get_linewidth()
+    corners = {tuple(map(float, corner)) for corner in ax.collections[0].get_paths()[0].vertices}
+    assert corners == {(1, 1), (1, 3), (2, 20), (2, 40)}
+    assert labels(ax.legend().get_texts()) == ["K-Score, stream"]  # one entry, not one a run
+
+
+# Forests
+
+ROWS = [("first", Interval(2.0, 1.5, 3.0, 50), "kscore"), ("second", Interval(0.5, 0.25, 1.25, 50), "none")]
+
+
+def test_a_forest_has_a_row_for_each_interval(ax):
+    assert plots.forest(ROWS, ax) is ax
+    none, *drawn = ax.get_lines()
+    assert list(none.get_xdata()) == [1, 1]
+    for place, (_, interval, name) in enumerate(ROWS):
+        bar, point = drawn[2 * place:2 * place + 2]
+        close(bar.get_xydata(), [[interval.low, place], [interval.high, place]])
+        close(point.get_xydata(), [[interval.estimate, place]])
+        assert looks_like(point, name, marker=True) and bar.get_color() == METHODS[name]["color"]
+    assert len(drawn) == 4
+    assert labels(ax.get_yticklabels()) == ["first", "second"] and list(ax.get_yticks()) == [0, 1]
+    bottom, top = ax.get_ylim()
+    assert top < 0 and bottom > 1  # the first row is the upper one
+
+
+def test_a_forest_writes_the_numbers_beside_its_rows(ax):
+    plots.forest(ROWS, ax)
+    assert labels(ax.texts) == ["2.00 [1.50, 3.00]", "0.50 [0.25, 1.25]"]
+    ax.figure.canvas.draw()
+    for place, note in enumerate(ax.texts):
+        x, y = ax.transAxes.inverted().transform(note.get_window_extent())[0], ax.transData.transform((1, place))[1]
+        assert x[0] >= 1 and note.get_window_extent().y0 < y < note.get_window_extent().y1
+
+
+def test_a_forest_is_logarithmic_with_plain_numbers(ax):
+    plots.forest(ROWS, ax)
+    ax.figure.canvas.draw()
+    left, middle, right = ax.transData.transform([[0.5, 0], [1, 0], [2, 0]])[:, 0]
+    assert ax.get_xscale() == "log" and right - middle == pytest.approx(middle - left)  # half and twice are as far
+    shown = labels(ax.get_xticklabels())
+    assert {"0.5", "1", "2"} <= set(shown) and all(re.fullmatch(r"[\d.]+", text) for text in shown)
+
+
+def test_a_forest_can_have_its_line_elsewhere(ax):
+    plots.forest(ROWS, ax, none=0.5)
+    assert list(ax.get_lines()[0].get_xdata()) == [0.5, 0.5]
+
+
+def test_factors_are_the_rows_of_a_forest(ax):
+    table = pd.DataFrame({"factor": [row[1] for row in ROWS], "log-rank p": [0.1, 0.2]}, index=["kscore", "none"])
+    rows = plots.factors(table)
+    assert rows == [("K-Score, stream", ROWS[0][1], "kscore"), ("none", ROWS[1][1], "none")]
+    assert labels(plots.forest(rows, ax).get_yticklabels()) == ["K-Score, stream", "none"]
+
+
+# Live runs
+
+def live_record(returns, threshold):
+    return {"eval_returns": returns, "config": {"threshold": threshold}}
+
+
+def test_live_runs_are_drawn_from_their_first_episode_with_their_threshold(ax):
+    records = {("zscore", 3000): live_record([9.0, 8.0, 7.0], 475.0), ("zscore", 3001): live_record([5.0], 475.0),
+               ("adaptive", 3000): live_record([1.0, 2.0], 475.0)}
+    assert plots.live(records, ax) is ax
+    *runs, threshold = ax.get_lines()
+    for line, ((name, _), made) in zip(runs, records.items(), strict=True):
+        close(line.get_xydata(), list(enumerate(made["eval_returns"], start=1)))
+        assert looks_like(line, name)
+    assert list(threshold.get_ydata()) == [475, 475]
+    assert labels(ax.legend().get_texts()) == [
+        "Z-Score, per episode, seed 3000", "Z-Score, per episode, seed 3001", "K-Score, adaptive stream, seed 3000"]
+
+
+def test_live_runs_of_two_thresholds_have_two_lines(ax):
+    plots.live({("zscore", 1): live_record([1.0], 475.0), ("refit", 1): live_record([1.0], 200.0)}, ax)
+    assert sorted(line.get_ydata()[0] for line in ax.get_lines()[2:]) == [200, 475]
+
+
+def test_live_runs_without_a_threshold_have_no_line_for_it(ax):
+    plots.live({("zscore", 1): live_record([1.0, 2.0], None)}, ax)
+    assert len(ax.get_lines()) == 1
+
+
+# Heat maps
+
+HEAT = pd.DataFrame([[0.0, 100.0, 49.0], [51.0, 20.4, 80.0]], index=[1e-4, 0.1], columns=[0.01, 1.0, 100.0])
+
+
+def test_a_heat_map_has_its_numbers_in_its_cells(ax):
+    assert plots.heat(HEAT, ax, low=-50, high=300) is ax
+    image, = ax.get_images()
+    close(image.get_array(), HEAT)
+    assert image.get_clim() == (-50, 300)  # so that two maps can be compared, whatever is in them
+    assert labels(ax.get_xticklabels()) == ["0.01", "1", "100"] and labels(ax.get_yticklabels()) == ["0.0001", "0.1"]
+    assert {note.get_position(): note.get_text() for note in ax.texts} == {
+        (0, 0): "0", (1, 0): "100", (2, 0): "49", (0, 1): "51", (1, 1): "20", (2, 1): "80"}
+    assert ax.get_ylim()[0] > ax.get_ylim()[1]  # the first row of the table is the upper one
+
+
+def test_a_heat_map_writes_numbers_as_it_is_told(ax):
+    plots.heat(HEAT / 100, ax, low=0, high=1, form=".2f")
+    assert labels(ax.texts) == ["0.00", "1.00", "0.49", "0.51", "0.20", "0.80"]
+
+
+@pytest.mark.parametrize(("low", "high"), [(0, 100), (50, 500), (-1, 1)])
+def test_numbers_are_readable_on_dark_and_on_light_cells(ax, low, high):
+    values = np.linspace(low, high, 21)
+    plots.heat(pd.DataFrame([values], index=[1], columns=range(21)), ax, low=low, high=high)
+    image, = ax.get_images()
+    for value, note in zip(values, ax.texts, strict=True):
+        assert contrast(note.get_color(), to_rgba(image.to_rgba(value))[:3]) > 3
+    assert (ax.texts[0].get_color(), ax.texts[-1].get_color()) == ("white", plots.INK)  # dark is low
+
+
+# Tables
+
+def test_a_table_has_labels_and_intervals_as_text():
+    frame = pd.DataFrame({
+        "runs": [50, 50], "arrived": [50, 20],
+        "restricted mean": [Interval(71.6, 60.4, 80.5001, 50), Interval(400.0, 380.0, 420.0, 50)],
+        "median": [Interval(70.0, 65.0, 75.0, 50), Interval(math.inf, 444.0, math.inf, 50)],
+        "mean evaluation return": [Interval(444.4, 440.0, 450.0, 50)] * 2,
+        "stability": [Interval(12345.6, 999.4, 20000.0, 50)] * 2,
+    }, index=["zscore", "kscore"])
+    written = plots.table(frame)
+    assert list(written.index) == ["Z-Score, per episode", "K-Score, stream"]
+    assert list(written.columns) == list(frame.columns)
+    assert list(written.runs) == [50, 50] and list(written.arrived) == [50, 20]
+    assert list(written["restricted mean"]) == ["72 [60, 81]", "400 [380, 420]"]
+    assert list(written["median"]) == ["70 [65, 75]", "not reached [444, not reached]"]
+    assert list(written["mean evaluation return"]) == ["444 [440, 450]"] * 2
+    assert list(written["stability"]) == ["12,346 [999, 20,000]"] * 2
+
+
+def test_a_table_of_comparisons_has_factors_and_p_values_as_text():
+    frame = pd.DataFrame({
+        "factor": [Interval(1.234, 1.0, 2.0, 9)] * 3, "log-rank p": [0.0004, 0.001, 0.25],
+        "adjusted p": np.array([0.00099, 0.0496, 1.0]), "probability faster": [Interval(0.5, 0.25, 0.755, 9)] * 3,
+        "probability steadier": [Interval(0.126, 0.0, 1.0, 9)] * 3,
+    }, index=["refit", "adaptive_refit", "750"])
+    written = plots.table(frame)
+    assert list(written.index) == ["K-Score, refit", "K-Score, adaptive refit", "750"]  # without a label, its name
+    assert list(written.factor) == ["1.23 [1.00, 2.00]"] * 3
+    assert list(written["log-rank p"]) == ["< 0.001", "0.001", "0.250"]
+    assert list(written["adjusted p"]) == ["< 0.001", "0.050", "1.000"]
+    assert written["probability faster"].iloc[0] == f"0.50 [0.25, {0.755:.2f}]"
+    assert written["probability steadier"].iloc[0] == "0.13 [0.00, 1.00]"
+
+
+def test_a_table_leaves_its_frame_alone():
+    frame = pd.DataFrame({"factor": [Interval(1.0, 1.0, 2.0, 9)], "log-rank p": [0.5]}, index=["refit"])
+    before = frame.copy()
+    plots.table(frame)
+    pd.testing.assert_frame_equal(frame, before)
+
+
+def test_intervals_of_other_columns_have_three_digits():
+    assert plots.table(pd.DataFrame({"other": [Interval(1.23456, 1.0, 2000.0, 9)]})).other[0] == "1.23 [1, 2e+03]"
+
+
+def test_no_p_value_is_not_a_small_one():
+    assert plots.table(pd.DataFrame({"log-rank p": [math.nan]}))["log-rank p"][0] != "< 0.001"
+
+
+# What the reader gets
+
+def test_a_figure_is_shown_with_words_for_it_and_then_closed(monkeypatch, ax):
+    shown = []
+    monkeypatch.setattr(plots, "display", lambda what, **options: shown.append(
+        (what, options, plt.fignum_exists(ax.figure.number))))
+    assert plots.show(ax.figure, "What it *means*.", "What is in it.") is None
+    (figure, options, was_open), (caption, _, _) = shown
+    assert figure is ax.figure and was_open
+    assert options == {"metadata": {"image/png": {"alt": "What is in it."}}}
+    assert caption.data == "*What it *means*.*"
+    assert not plt.fignum_exists(ax.figure.number)  # or the notebook would show it once more
+
+
+def test_only_the_shown_figure_is_closed(monkeypatch, ax):
+    monkeypatch.setattr(plots, "display", lambda *what, **options: None)
+    other = plt.figure()
+    plots.show(ax.figure, "", "")
+    assert plt.get_fignums() == [other.number]
