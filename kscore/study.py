@@ -25,7 +25,7 @@ import orjson
 import pandas as pd
 from tqdm.std import tqdm
 
-from kscore import ROOT, normalizers
+from kscore import ROOT, cluster, normalizers
 from kscore.training import PROTOCOL_VERSION, RunConfig, train
 
 Configs = Mapping[object, RunConfig] | Iterable[RunConfig]
@@ -87,15 +87,23 @@ def _trained(missing: list[tuple[RunConfig, int]], executor: Executor | None, wo
 
 
 @contextmanager
-def processes(workers: int | None = None) -> Iterator[Executor]:
+def processes(workers: int | None = None, scheduler: str | None = None) -> Iterator[Executor]:
     """Lend an executor of spawned processes, one a core by default, that use one thread each.
 
-    `run` makes its own; several studies in a row can share one. Nothing is spawned before there is work.
+    `run` makes its own; several studies in a row can share one. Nothing is spawned before there is work. Where the
+    address of a Dask scheduler is given, or stands in DASK_SCHEDULER_ADDRESS, its cluster does the work instead.
     """
+    scheduler = scheduler or os.environ.get("DASK_SCHEDULER_ADDRESS")
+    with cluster.executor(scheduler) if scheduler else _own_processes(workers or os.cpu_count()) as pool:
+        yield pool
+
+
+@contextmanager
+def _own_processes(workers: int) -> Iterator[Executor]:
     before = os.environ.get("OMP_NUM_THREADS")
     os.environ["OMP_NUM_THREADS"] = "1"
     try:
-        with ProcessPoolExecutor(workers or os.cpu_count(), mp_context=multiprocessing.get_context("spawn")) as pool:
+        with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
             yield pool
     finally:
         if before is None:

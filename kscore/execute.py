@@ -1,0 +1,77 @@
+"""Execute one notebook in a process of its own, and say on standard output how it goes, a JSON line an event.
+
+`python -m kscore.execute` reads its task from standard input, {"source", "target", "parameters"}, and watches it: when
+whoever started it is gone, it ends its kernel and itself. Nothing is imported from here.
+"""
+
+import json
+import os
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+import papermill
+from nbclient.exceptions import DeadKernelError
+from papermill.engines import NBClientEngine, papermill_engines
+from papermill.exceptions import PapermillExecutionError
+from traitlets.config import Config
+
+
+def say(**event: object) -> None:
+    """Write one event."""
+    sys.__stdout__.write(json.dumps(event) + "\n")
+    sys.__stdout__.flush()
+
+
+class Telling(NBClientEngine):
+    """Papermill's own engine, telling which cell is running."""
+
+    @classmethod
+    def execute_managed_notebook(cls, nb_man: object, *arguments: object, **options: object) -> object:
+        start = nb_man.cell_start
+
+        def tell(cell: object, cell_index: int | None = None, **more: object) -> None:
+            say(event="cell", cell=cell_index + 1, cells=len(nb_man.nb.cells))
+            start(cell, cell_index, **more)
+
+        nb_man.cell_start = tell
+        return super().execute_managed_notebook(nb_man, *arguments, **options)
+
+
+def execute(source: Path, target: Path, parameters: dict) -> dict:
+    """Execute a notebook into another file and return how it ended; the kernel talks over IPC, not over a port."""
+    with tempfile.TemporaryDirectory(prefix="k") as sockets:
+        config = Config({"KernelManager": {"transport": "ipc", "ip": f"{sockets}/s"}})
+        config.AsyncKernelManager = config.KernelManager
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            papermill.execute_notebook(source, target, parameters, kernel_name="python3", config=config,
+                                       engine_name=Telling.__name__, progress_bar=False, cwd=None)
+        except PapermillExecutionError as failure:
+            return {"status": "failed", "cell": failure.cell_index + 1, "error": f"{failure.ename}: {failure.evalue}"}
+        except DeadKernelError:
+            return {"status": "failed", "error": "the kernel died: killed, or out of memory"}
+        except OSError as failure:
+            return {"status": "failed", "error": f"{failure.strerror}: {failure.filename or target}"}
+        except Exception as failure:  # whatever it is, it has to be told, or the status would not be true
+            return {"status": "failed", "error": f"{type(failure).__name__}: {failure}"}
+    return {"status": "ok"}
+
+
+def _end_with_parent() -> None:
+    """Leave when the other end of standard input closes; the kernel, seeing its parent gone, leaves too."""
+    sys.stdin.read()
+    os._exit(1)
+
+
+def main() -> None:
+    """Do the task on standard input."""
+    task = json.loads(sys.stdin.readline())
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    papermill_engines.register(Telling.__name__, Telling)
+    say(event="end", **execute(Path(task["source"]), Path(task["target"]), task["parameters"]))
+
+
+if __name__ == "__main__":
+    main()
