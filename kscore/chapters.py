@@ -1,12 +1,13 @@
 """The chapters and their parameters: find them, read what can be set, and check values before anything runs.
 
-A parameter's comment may end in what is allowed: `[1, 500]` for numbers from 1 to 500 (`inf` for no end), or
-`{stream, refit}` for one of these words.
+A parameter is a line `name: type = value  # comment` of the cell tagged `parameters`. Its comment may end in what is
+allowed: `[1, 500]` for numbers from 1 to 500 (`inf` for no end), or `{stream, refit}` for one of these words.
 """
 
 import ast
 import fnmatch
 import itertools
+import json
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -19,6 +20,8 @@ from kscore import NOTEBOOKS, checks
 
 PROFILES = NOTEBOOKS / "profiles.toml"
 KINDS = {"int": int, "float": float, "str": str, "bool": bool, "list": list, "dict": dict}
+IN_WORDS = {"int": "a whole number", "float": "a number", "str": "a text", "bool": "true or false",
+            "list": "a list of plain values", "dict": "a mapping of names to plain values"}
 
 
 def chapters(patterns: Iterable[str] = ()) -> list[Path]:
@@ -56,27 +59,37 @@ class Parameter(NamedTuple):
         if self.words:
             return f"one of {', '.join(self.words)}"
         if self.low is None:
-            return {"list": "a list", "dict": "a mapping", "bool": "true or false", "str": "a text"}.get(
-                self.kind, {"int": "a whole number", "float": "a number"}.get(self.kind, self.kind))
+            return IN_WORDS[self.kind]
         ends = f"of at least {self.low:g}" if self.high == float("inf") else f"from {self.low:g} to {self.high:g}"
-        return f"{'a whole number' if self.kind == 'int' else 'a number'} {ends}"
+        return f"{IN_WORDS[self.kind]} {ends}"
+
+
+def cells(notebook: Path) -> list[dict]:
+    """Return the cells of a notebook as its file has them; nbformat would take seconds that most commands need not."""
+    try:
+        return json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    except (ValueError, KeyError, TypeError):
+        raise ValueError(f"{notebook.name} is not a notebook") from None
 
 
 def parameters(chapter: Path) -> dict[str, Parameter]:
     """Return the parameters of a chapter, in their order."""
-    import papermill  # here, because it takes a second that not every command needs
+    tagged = ["".join(cell["source"]) for cell in cells(chapter) if "parameters" in cell["metadata"].get("tags", [])]
+    code = "".join(tagged[:1])
+    lines = [line.encode() for line in code.splitlines()]  # Python counts columns in bytes
+    found = [node for node in ast.parse(code).body if isinstance(node, ast.AnnAssign)]
+    return {node.target.id: _parameter(node, lines[node.end_lineno - 1][node.end_col_offset:].decode())
+            for node in found}
 
-    return {name: _parameter(found) for name, found in papermill.inspect_notebook(chapter).items()}
 
-
-def _parameter(found: Mapping[str, str]) -> Parameter:
-    about, (low, high, words) = found["help"], (None, None, ())
-    if bounds := re.search(r"\s*\[(\S+), (\S+)\]$", about):
+def _parameter(node: ast.AnnAssign, rest: str) -> Parameter:
+    name, about, (low, high, words) = node.target.id, rest.partition("#")[2].strip(), (None, None, ())
+    kind = checks.choice(f"type of {name}", ast.unparse(node.annotation), KINDS)
+    if kind in ("int", "float") and (bounds := re.search(r"\s*\[(\S+), (\S+)\]$", about)):
         low, high, about = float(bounds[1]), float(bounds[2]), about[:bounds.start()]
     elif choices := re.search(r"\s*\{([^}]*)\}$", about):
         words, about = tuple(choices[1].split(", ")), about[:choices.start()]
-    return Parameter(found["name"], found["inferred_type_name"], ast.literal_eval(found["default"]), about, low, high,
-                     words)
+    return Parameter(name, kind, ast.literal_eval(node.value), about, low, high, words)
 
 
 def check(chapter: Path, values: Mapping[str, object]) -> dict[str, object]:
@@ -86,27 +99,46 @@ def check(chapter: Path, values: Mapping[str, object]) -> dict[str, object]:
     """
     known = parameters(chapter)
     for name in values:
+        if not known:
+            raise ValueError(f"{chapter.stem} has no parameters, got {name!r}")
         checks.choice(f"parameter of {chapter.stem}", name, known)
     return {name: _value(chapter, known[name], value) for name, value in values.items()}
 
 
 def _value(chapter: Path, parameter: Parameter, value: object) -> object:
-    read = _read(value) if isinstance(value, str) and parameter.kind != "str" else value
     kind = KINDS[parameter.kind]
+    read = _read(value, kind) if isinstance(value, str) else value
     if kind is float and type(read) is int:
         read = float(read)
-    right = type(read) is kind and (parameter.low is None or parameter.low <= read <= parameter.high)
+    right = type(read) is kind and _plain(read)
+    right = right and (parameter.low is None or parameter.low <= read <= parameter.high)
     if not right or (parameter.words and read not in parameter.words):
-        raise ValueError(f"{parameter.name} of {chapter.stem} must be {parameter.allowed}, got {value!r}")
+        raise ValueError(f"{parameter.name} of {chapter.stem} must be {parameter.allowed}, got {value!r:.200}")
     return read
 
 
-def _read(text: str) -> object:
-    """Read a value as YAML has it, which never runs anything; 1e-4 is a number too."""
+class _Loader(yaml.SafeLoader):
+    """YAML that never runs anything, and in which 1e-4 is a number too."""
+
+
+_Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$"),
+                              list("-+0123456789"))
+
+
+def _read(text: str, kind: type) -> object:
+    """Read a text as a value of a kind; one that cannot be read stays a text."""
     try:
-        return float(text) if re.fullmatch(r"[+-]?\d+(\.\d*)?[eE][+-]?\d+", text) else yaml.safe_load(text)
-    except yaml.YAMLError:
+        return kind(text) if kind in (int, float, str) else yaml.load(text, _Loader)
+    except (ValueError, RecursionError, yaml.YAMLError):
         return text
+
+
+def _plain(value: object) -> bool:
+    """Say whether JSON can hold a value as it is: no NaN, no date, no key that is not a text."""
+    try:
+        return json.loads(json.dumps(value, allow_nan=False, ensure_ascii=False).encode()) == value
+    except (ValueError, TypeError, RecursionError):
+        return False
 
 
 def profile(name: str) -> dict[str, dict]:
@@ -121,14 +153,17 @@ def from_file(path: Path, chosen: Iterable[Path]) -> dict[str, dict]:
     The file maps names to values, for all of them, or chapters to such mappings.
     """
     try:
-        found = yaml.safe_load(path.read_text(encoding="utf-8"))
+        found = yaml.load(path.read_text(encoding="utf-8"), _Loader)
     except OSError as error:
         raise ValueError(f"the parameter file {path} cannot be read: {error.strerror}") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError, yaml.YAMLError) as error:
         raise ValueError(f"the parameter file {path} is not YAML: {str(error).splitlines()[0]}") from None
     if not isinstance(found, dict) or not all(isinstance(name, str) for name in found):
         raise ValueError(f"the parameter file {path} must map names to values, got {type(found).__name__}")
-    stems = {path.stem for path in chapters()}
+    stems = [path.stem for path in chapters()]
+    for name in found:
+        if not name.isidentifier():  # so that it can only be meant as a chapter
+            checks.choice(f"chapter in {path}", name, stems)
     by_chapter = {name: values for name, values in found.items() if name in stems}
     for name, values in by_chapter.items():
         if not isinstance(values, dict):
@@ -139,10 +174,13 @@ def from_file(path: Path, chosen: Iterable[Path]) -> dict[str, dict]:
 
 def grid(sweeps: Iterable[str]) -> list[dict[str, str]]:
     """Return every combination of the sweeps, each "name=a,b,c"; one empty combination without any."""
-    axes = []
+    axes = {}
     for sweep in sweeps:
-        name, equals, values = sweep.partition("=")
-        if not equals or not name or not all(values.split(",")):
+        name, _, values = sweep.partition("=")
+        values = values.split(",")
+        if not name or not all(values):
             raise ValueError(f"sweep must be name=value,value,..., got {sweep!r}")
-        axes.append([(name, value) for value in values.split(",")])
-    return [dict(combination) for combination in itertools.product(*axes)]
+        if name in axes or len(set(values)) < len(values):
+            raise ValueError(f"sweep must name each parameter once, and each value once, got {sweep!r}")
+        axes[name] = values
+    return [dict(zip(axes, combination, strict=True)) for combination in itertools.product(*axes.values())]
