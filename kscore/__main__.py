@@ -4,9 +4,11 @@ import argparse
 import os
 import signal
 import sys
+from collections.abc import Iterable
+from concurrent.futures import BrokenExecutor
 from pathlib import Path
 
-from kscore import ROOT, chapters
+from kscore import DATA, ROOT, chapters
 
 BUILD = ROOT / "build"
 
@@ -21,7 +23,10 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"kscore: {mistake}", file=sys.stderr)
         return 2
     except OSError as trouble:
-        print(f"kscore: {trouble.strerror}: {trouble.filename}", file=sys.stderr)
+        print("kscore:", ": ".join(filter(None, (trouble.strerror, trouble.filename))) or trouble, file=sys.stderr)
+        return 1
+    except BrokenExecutor:
+        print(f"kscore: a training process died: killed, or out of memory. {options.go_on}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print(f"\nkscore: stopped. {options.go_on}", file=sys.stderr)
@@ -29,8 +34,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="kscore", description="Run, check and publish the chapters of the collection, "
-                                     "and train the runs that they are made of.")
+    parser = argparse.ArgumentParser(prog="kscore", description="Run, check and publish the chapters of the "
+                                     "collection, and train the runs that they are made of.")
     commands = parser.add_subparsers(required=True, metavar="command")
 
     def command(name: str, does: callable, about: str, go_on: str = "Nothing is lost.", **details: str):
@@ -65,9 +70,9 @@ def _parser() -> argparse.ArgumentParser:
     study = command("study", _study, "train what the recorded study lacks, without notebooks",
                     "Every finished run is kept; the same command goes on.")
     study.add_argument("parts", nargs="*",
-                       help="chapters (05, 08) or parts of the study (name or glob); all of it without one")
+                       help="parts of the study, by name or glob; all of it without one")
     study.add_argument("--workers", type=_positive(int), help="how many runs to train at once (default: one a core)")
-    study.add_argument("--store", type=Path, default=Path("data/runs"), help="folder of the runs (default: data/runs)")
+    study.add_argument("--store", type=Path, default=DATA / "runs", help="folder of the runs (default: data/runs)")
     study.add_argument("--scheduler", metavar="ADDRESS", help="train on a Dask cluster, tcp://host:port")
 
     publish = command("publish", _publish, "copy the outputs of the last run into the chapters")
@@ -112,32 +117,45 @@ def _told(entry: dict) -> str:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from kscore import batch, pages
+    from kscore import batch
 
     if options.scheduler:
         os.environ["DASK_SCHEDULER_ADDRESS"] = options.scheduler  # the kernels inherit it
     todo, out = _tasks(options), _folder(options)
-    for source in sorted({task.source for task in todo}):
+    _check_sources({task.source for task in todo})
+    entries = batch.latest(out)
+    for task in todo:
+        if entries.get(task.name, {}).get("status") == "running":
+            raise ValueError(f"{task.name} is being run into {out} already, by process {entries[task.name]['runner']}")
+    left = [task for task in todo if not (options.resume and batch.done(task, entries))]
+    outcomes = {task.name: batch.Outcome(task.name, "done before") for task in todo}
+    outcomes |= {outcome.name: outcome for outcome in batch.run(
+        left, out, jobs=options.jobs, timeout=options.timeout, fail_fast=options.fail_fast, watch=_Progress(len(left)))}
+    return _summary(list(outcomes.values()), out)
+
+
+def _check_sources(sources: Iterable[Path]) -> None:
+    from kscore import pages  # here, because a mistake on the command line is told before these seconds
+
+    for source in sorted(sources):
         pages.check_pair(source)
-    entries = batch.latest(out) if options.resume else {}
-    before = [task for task in todo if batch.done(task, entries)]
-    left = [task for task in todo if task not in before]
-    for task in before:
-        print(f"{task.name}: done before")
-    outcomes = batch.run(left, out, jobs=options.jobs, timeout=options.timeout, fail_fast=options.fail_fast,
-                         watch=_Progress(len(left)))
-    for task in left:
-        if task.target.exists():
-            pages.write_page(task.target)
-    if outcomes:
-        print(f"\n{batch.table(outcomes)}\n")
+
+
+def _summary(outcomes: list, out: Path) -> int:
+    """Say how it went, and return 0 only if all went well."""
+    from kscore import batch, pages
+
+    print(f"\n{batch.table(outcomes)}\n")
     for outcome in outcomes:
         if outcome.error:
-            where = f"cell {outcome.cell}: " if outcome.cell else ""
-            print(f"{outcome.name}: {where}{outcome.error}")
+            print(f"{outcome.name}: {_where(outcome.cell)}{outcome.error}")
     print(f"The executed notebooks and their HTML pages are in {pages.shown(out)}/; "
-          f"start with {pages.shown(todo[0].target.with_suffix('.html'))}")
-    return 0 if all(outcome.status == "ok" for outcome in outcomes) else 1
+          f"start with {pages.shown(out / outcomes[0].name)}.html")
+    return 0 if all(outcome.good for outcome in outcomes) else 1
+
+
+def _where(cell: int | None) -> str:
+    return f"cell {cell}: " if cell else ""
 
 
 def _folder(options: argparse.Namespace) -> Path:
@@ -181,16 +199,20 @@ def _study(options: argparse.Namespace) -> int:
     with study.processes(options.workers, options.scheduler) as executor:
         for name, part in parts.items():
             print(f"{name}: {len(part.configs)} arms x {len(part.seeds)} seeds", flush=True)
-            study.run(part.configs, part.seeds, options.store / f"{name}.jsonl", executor)
+            study.run(part.configs, part.seeds, options.store.absolute() / f"{name}.jsonl", executor)
     return 0
 
 
 def _publish(options: argparse.Namespace) -> int:
-    from kscore import pages
+    from kscore import batch, pages
 
     chosen = chapters.chapters(options.chapters)
+    _check_sources(chosen)
+    entries = batch.latest(options.out)
     for source in chosen:
-        pages.check_pair(source)
+        if entries.get(source.stem, {}).get("status", "ok") != "ok":
+            raise ValueError(f"the last run of {source.stem} into {options.out} did not end well "
+                             f"({entries[source.stem]['status']}): run it again before publishing")
     pages.publish([(source, options.out / source.name) for source in chosen])
     print("published " + ", ".join(source.stem for source in chosen))
     return 0
@@ -200,13 +222,13 @@ def _report(options: argparse.Namespace) -> int:
     from kscore import batch, pages
 
     source, = chapters.chapters(["11_replication_report"])
-    pages.check_pair(source)
-    target = options.out.absolute() / source.name
-    outcome, = batch.run([batch.Task(source, target, {})], target.parent, watch=_Progress(1))
-    if outcome.status != "ok":
-        print(f"{outcome.name}: {outcome.error}")
+    _check_sources([source])
+    task, = batch.tasks([source], {}, [{}], options.out.absolute())
+    outcome, = batch.run([task], task.target.parent, watch=_Progress(1))
+    if not outcome.good:
+        print(f"{outcome.name}: {_where(outcome.cell)}{outcome.error}")
         return 1
-    print(f"written: {pages.shown(pages.write_report(target, target.parent / 'report.html'))}")
+    print(f"written: {pages.shown(pages.write_report(task.target, task.target.with_name('report.html')))}")
     return 0
 
 

@@ -4,25 +4,25 @@ Every task leaves two lines in the folder's `status.jsonl`: that it began, and h
 missing was interrupted, whatever the notebook that it left behind looks like.
 """
 
-import fcntl
 import hashlib
 import json
 import os
 import re
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-import nbformat
 import psutil
 
-from kscore import provenance
+from kscore import chapters, journal, provenance
 
 STATUS = "status.jsonl"
 
@@ -39,15 +39,25 @@ class Task(NamedTuple):
         """What it is called: the chapter, and what was swept."""
         return self.target.stem
 
+    @property
+    def page(self) -> Path:
+        """The HTML page of what it executed."""
+        return self.target.with_suffix(".html")
+
 
 class Outcome(NamedTuple):
     """How a task ended."""
 
     name: str
-    status: str  # "ok", "failed", "timeout", "interrupted", or "skipped" where it had been done before
-    seconds: float
+    status: str  # "ok", "failed", "timeout", "interrupted", "not begun", or "done before"
+    seconds: float = 0.0
     error: str = ""
-    cell: int | None = None
+    cell: int | None = None  # of the executed notebook, where it did not end well
+
+    @property
+    def good(self) -> bool:
+        """Whether its result is there."""
+        return self.status in ("ok", "done before")
 
 
 Watcher = Callable[[Task, int, int], None]
@@ -56,6 +66,9 @@ Watcher = Callable[[Task, int, int], None]
 
 def tasks(chosen: Iterable[Path], parameters: dict[str, dict], combinations: Iterable[dict], out: Path) -> list[Task]:
     """Return the tasks of chapters × combinations; each has a file of its own below the folder."""
+    chosen, combinations = list(chosen), list(combinations)
+    if out.resolve() in {source.parent.resolve() for source in chosen}:
+        raise ValueError(f"out must be another folder than that of the chapters, got {out}")
     return [Task(source, out / f"{source.stem}{_suffix(combination)}.ipynb",
                  parameters.get(source.stem, {}) | combination)
             for source in chosen for combination in combinations]
@@ -67,74 +80,99 @@ def _suffix(combination: dict[str, object]) -> str:
         return ""
     words = "_".join(f"{name}-{value}" for name, value in combination.items())
     plain = re.sub(r"[^A-Za-z0-9._+-]", "-", words)[:80]
-    return f"__{plain}" if plain == words else f"__{plain}-{hashlib.sha256(words.encode()).hexdigest()[:8]}"
+    clear = plain == words and not any("_" in str(value) for value in combination.values())
+    return f"__{plain}" if clear else f"__{plain}-{hashlib.sha256(repr(combination).encode()).hexdigest()[:8]}"
 
 
 def run(todo: list[Task], out: Path, *, jobs: int = 1, timeout: float | None = None, fail_fast: bool = False,
         watch: Watcher = lambda *_: None) -> list[Outcome]:
-    """Execute the tasks, `jobs` at once, and return how each ended, in their order.
+    """Execute the tasks, `jobs` at once, write their pages, and return how each ended, in their order.
 
     On Ctrl-C the kernels are ended, what was running is recorded as interrupted, and KeyboardInterrupt goes on.
     """
     status = StatusFile(out)
     stop = threading.Event()
+
+    def do(task: Task) -> Outcome:
+        outcome = _do(task, status, timeout, watch, stop)
+        if fail_fast and not outcome.good:
+            stop.set()  # here, before this thread takes the next task
+        return outcome
+
     with ThreadPoolExecutor(jobs) as pool:
-        futures = [pool.submit(_supervise, task, status, timeout, watch, stop) for task in todo]
+        futures = [pool.submit(do, task) for task in todo]
         try:
-            waiting = set(futures)
-            while waiting:
-                done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-                if fail_fast and any(future.result().status not in ("ok", "skipped") for future in done):
-                    stop.set()
+            wait(futures)
         except BaseException:
             stop.set()
             raise
     return [future.result() for future in futures]
 
 
-def _supervise(task: Task, status: "StatusFile", timeout: float | None, watch: Watcher,
-               stop: threading.Event) -> Outcome:
+def _do(task: Task, status: "StatusFile", timeout: float | None, watch: Watcher, stop: threading.Event) -> Outcome:
+    """Execute one task, write its page and its status; what cannot be written down has not been done."""
+    if stop.is_set():
+        return Outcome(task.name, "not begun")
+    try:
+        began = status.begin(task)
+        outcome = _with_page(task, _supervise(task, timeout, watch, stop))
+        status.end(began, outcome)
+        return outcome
+    except OSError as trouble:
+        return Outcome(task.name, "failed", error=f"{trouble.strerror}: {trouble.filename or status.path.parent}")
+
+
+def _supervise(task: Task, timeout: float | None, watch: Watcher, stop: threading.Event) -> Outcome:
     """Execute one task in its own process; end it when its time is up or everything is to stop."""
     started = time.perf_counter()
-    if stop.is_set():
-        return Outcome(task.name, "interrupted", 0.0, "not begun")
-    status.begin(task)
-    child = subprocess.Popen([sys.executable, "-m", "kscore.execute"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                             text=True, start_new_session=True)
-    ended = threading.Event()
-    reason: list[str] = []
-    watchdog = threading.Thread(target=_watchdog, args=(child, ended, stop, timeout, reason), daemon=True)
-    watchdog.start()
+    ended, reason = threading.Event(), []
+    with tempfile.TemporaryDirectory(prefix="k", ignore_cleanup_errors=True) as scratch:
+        child = subprocess.Popen([sys.executable, "-m", "kscore.execute"], stdin=subprocess.PIPE, text=True,
+                                 stdout=subprocess.PIPE, start_new_session=True)
+        watchdog = threading.Thread(target=_watchdog, args=(child, ended, stop, timeout, reason), daemon=True)
+        watchdog.start()
+        try:
+            last, cell = _listen(child, task, scratch, watch)
+        finally:
+            ended.set()
+            watchdog.join()
+            _end(child)
+    return _outcome(task, last, cell, reason, time.perf_counter() - started)
+
+
+_one_page_at_a_time = threading.Lock()
+
+
+def _with_page(task: Task, outcome: Outcome) -> Outcome:
+    """Write the page of what has been executed; a good outcome without its page is none."""
+    from kscore import pages  # here, because it takes seconds that not every command needs
+
     try:
-        last, cell = _listen(child, task, watch)
-    finally:
-        ended.set()
-        watchdog.join()
-        _end(child)
-    outcome = _outcome(task, last, cell, reason, time.perf_counter() - started)
-    status.end(task, outcome)
+        with _one_page_at_a_time:
+            pages.write_page(task.target)
+    except Exception as failure:  # half a notebook, for one, cannot be read
+        if outcome.good:
+            return outcome._replace(status="failed", error=f"its page could not be written: {failure}")
     return outcome
 
 
-def _listen(child: subprocess.Popen, task: Task, watch: Watcher) -> tuple[dict | None, int | None]:
+def _listen(child: subprocess.Popen, task: Task, scratch: str, watch: Watcher) -> tuple[dict | None, int | None]:
     """Hand the task over and follow its events; return the last word, if there was one, and the last cell begun."""
     cell = None
     try:
         child.stdin.write(json.dumps({"source": str(task.source), "target": str(task.target),
-                                      "parameters": task.parameters}) + "\n")
+                                      "parameters": task.parameters, "scratch": scratch}) + "\n")
         child.stdin.flush()
     except BrokenPipeError:
         return None, None
     for line in child.stdout:
-        try:
-            event = json.loads(line)
-        except ValueError:
-            continue  # something else that was printed
-        if event.get("event") == "cell":
-            cell = event["cell"]
-            watch(task, cell, event["cells"])
-        elif event.get("event") == "end":
+        if not line.endswith("\n"):
+            break  # it was killed in the middle of a word
+        event = json.loads(line)
+        if event["event"] == "end":
             return event, cell
+        cell = event["cell"]
+        watch(task, cell, event["cells"])
     return None, cell
 
 
@@ -150,26 +188,38 @@ def _watchdog(child: subprocess.Popen, ended: threading.Event, stop: threading.E
 
 
 def _end(child: subprocess.Popen) -> None:
-    """Kill a child and everything that it has started: its kernel, and the kernel's worker processes."""
-    try:
-        family = [psutil.Process(child.pid), *psutil.Process(child.pid).children(recursive=True)]
-    except psutil.NoSuchProcess:
-        family = []
-    for process in family:
-        try:
-            process.kill()
-        except psutil.NoSuchProcess:
-            pass
+    """End a child and everything that it has started; the child first, so that it has no time to wonder."""
+    family = started_by(child.pid)
+    child.kill()
+    kill(family)
     child.wait()
 
 
+def started_by(pid: int) -> list[psutil.Process]:
+    """Return all that a process has started: its kernel, the kernel's worker processes."""
+    try:
+        return psutil.Process(pid).children(recursive=True)
+    except psutil.NoSuchProcess:
+        return []
+
+
+def kill(processes: list[psutil.Process]) -> None:
+    """Kill processes and wait until they are gone."""
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    psutil.wait_procs(processes, timeout=10)
+
+
 def _outcome(task: Task, last: dict | None, cell: int | None, reason: list[str], seconds: float) -> Outcome:
+    if last is not None and last["status"] == "ok":
+        return Outcome(task.name, "ok", seconds)
     if last is not None:
-        return Outcome(task.name, last["status"], seconds, last.get("error", ""), last.get("cell"))
+        return Outcome(task.name, "failed", seconds, last["error"], last.get("cell", cell))
     if reason == ["timeout"]:
         return Outcome(task.name, "timeout", seconds, f"stopped after {seconds:.0f} s", cell)
     if reason:
-        return Outcome(task.name, "interrupted", seconds, "stopped by the user", cell)
+        return Outcome(task.name, "interrupted", seconds, "stopped before its end", cell)
     return Outcome(task.name, "failed", seconds, "the process that executed it died: killed, or out of memory", cell)
 
 
@@ -178,62 +228,64 @@ class StatusFile:
 
     def __init__(self, out: Path) -> None:
         self.path = out / STATUS
-        out.mkdir(parents=True, exist_ok=True)
-        with self.path.open("a"):  # fails here, before anything runs, if the folder cannot be written to
-            pass
+        journal.prepare(self.path)  # fails here, before anything runs, if the folder cannot be written to
 
-    def begin(self, task: Task) -> None:
-        """Note that a task begins."""
-        self._append({"name": task.name, "status": "running", "runner": os.getpid(),
-                      "runner_started": psutil.Process().create_time(), **_about(task)})
+    def begin(self, task: Task) -> dict:
+        """Note that a task begins, and return what is known of it now; its chapter may be edited while it runs."""
+        about = {"name": task.name, "chapter": task.source.stem, "parameters": task.parameters,
+                 "text": fingerprint(task.source), "start": _now()}
+        self._append(about, {"status": "running", "runner": os.getpid(), "runner_started": _birth(os.getpid())})
+        return about
 
-    def end(self, task: Task, outcome: Outcome) -> None:
+    def end(self, about: dict, outcome: Outcome) -> None:
         """Note how a task ended."""
-        self._append({**outcome._asdict(), **_about(task), "versions": provenance.versions()})
+        self._append(about, {**outcome._asdict(), "versions": provenance.versions()})
 
-    def _append(self, entry: dict) -> None:
-        line = json.dumps({"time": datetime.now(UTC).isoformat(timespec="seconds"), **entry}) + "\n"
-        with self.path.open("a", encoding="utf-8") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            file.write(line)
+    def _append(self, about: dict, entry: dict) -> None:
+        journal.append(self.path, {"time": _now(), **about, **entry})
 
 
-def _about(task: Task) -> dict:
-    return {"chapter": task.source.stem, "parameters": task.parameters, "text": fingerprint(task.source)}
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def fingerprint(source: Path) -> str:
     """Return what a chapter says, as a short hash of its cells; outputs do not count."""
-    cells = nbformat.read(source, as_version=4).cells
-    return hashlib.sha256(json.dumps([(cell.cell_type, cell.source) for cell in cells]).encode()).hexdigest()[:16]
+    cells = [(cell["cell_type"], "".join(cell["source"])) for cell in chapters.cells(source)]
+    return hashlib.sha256(json.dumps(cells).encode()).hexdigest()[:16]
 
 
 def latest(out: Path) -> dict[str, dict]:
     """Return the last entry of each task of a folder; one that began and whose runner is gone was interrupted."""
     found = {}
-    path = out / STATUS
-    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
-        try:
+    for line in journal.lines(out / STATUS):
+        with suppress(ValueError, KeyError, TypeError):  # a torn line: its task has no end, and so was interrupted
             entry = json.loads(line)
-            found[entry["name"]] = entry
-        except (ValueError, KeyError, TypeError):
-            continue  # a torn line: its task has no end, and so was interrupted
-    return {name: entry if entry["status"] != "running" or _alive(entry) else entry | {"status": "interrupted"}
+            found[entry["name"]] = entry | {"status": entry["status"], "time": entry["time"]}
+    return {name: entry | {"status": "interrupted"} if entry["status"] == "running" and not _runs(entry) else entry
             for name, entry in found.items()}
 
 
-def _alive(entry: dict) -> bool:
+def _runs(entry: dict) -> bool:
+    """Say whether the runner of an entry is still there: a process of its number and age, but for a clock put right."""
+    birth = _birth(entry.get("runner"))
+    return birth is not None and abs(birth - entry.get("runner_started", 0)) < 2
+
+
+def _birth(pid: int) -> float | None:
+    """Return when a process was started; None if it is gone."""
     try:
-        return psutil.Process(entry["runner"]).create_time() == entry["runner_started"]
+        process = psutil.Process(pid)
+        return None if process.status() == psutil.STATUS_ZOMBIE else process.create_time()
     except psutil.NoSuchProcess:
-        return False
+        return None
 
 
 def done(task: Task, entries: dict[str, dict]) -> bool:
     """Say whether a task has been done before: it ended well, with the same text and parameters, and is still there."""
-    entry = entries.get(task.name)
-    return (entry is not None and entry["status"] == "ok" and entry["parameters"] == task.parameters
-            and entry["text"] == fingerprint(task.source) and task.target.exists())
+    entry = entries.get(task.name, {})
+    return (entry.get("status") == "ok" and entry.get("parameters") == task.parameters
+            and entry.get("text") == fingerprint(task.source) and task.target.exists() and task.page.exists())
 
 
 def table(outcomes: list[Outcome]) -> str:

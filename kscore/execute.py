@@ -1,13 +1,13 @@
 """Execute one notebook in a process of its own, and say on standard output how it goes, a JSON line an event.
 
-`python -m kscore.execute` reads its task from standard input, {"source", "target", "parameters"}, and watches it: when
-whoever started it is gone, it ends its kernel and itself. Nothing is imported from here.
+`python -m kscore.execute` reads its task from standard input, {"source", "target", "parameters", "scratch"}, and
+watches it: when whoever started it is gone, it ends its kernel and itself. Nothing is imported from here.
 """
 
 import json
 import os
+import shutil
 import sys
-import tempfile
 import threading
 from pathlib import Path
 
@@ -17,11 +17,16 @@ from papermill.engines import NBClientEngine, papermill_engines
 from papermill.exceptions import PapermillExecutionError
 from traitlets.config import Config
 
+from kscore import batch
+
+EVENTS = os.fdopen(os.dup(sys.stdout.fileno()), "w")  # for this process only,
+os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # because kernels inherit standard output
+
 
 def say(**event: object) -> None:
     """Write one event."""
-    sys.__stdout__.write(json.dumps(event) + "\n")
-    sys.__stdout__.flush()
+    EVENTS.write(json.dumps(event) + "\n")
+    EVENTS.flush()
 
 
 class Telling(NBClientEngine):
@@ -39,38 +44,45 @@ class Telling(NBClientEngine):
         return super().execute_managed_notebook(nb_man, *arguments, **options)
 
 
-def execute(source: Path, target: Path, parameters: dict) -> dict:
+def execute(source: Path, target: Path, parameters: dict, scratch: str) -> dict:
     """Execute a notebook into another file and return how it ended; the kernel talks over IPC, not over a port."""
-    with tempfile.TemporaryDirectory(prefix="k") as sockets:
-        config = Config({"KernelManager": {"transport": "ipc", "ip": f"{sockets}/s"}})
-        config.AsyncKernelManager = config.KernelManager
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            papermill.execute_notebook(source, target, parameters, kernel_name="python3", config=config,
-                                       engine_name=Telling.__name__, progress_bar=False, cwd=None)
-        except PapermillExecutionError as failure:
-            return {"status": "failed", "cell": failure.cell_index + 1, "error": f"{failure.ename}: {failure.evalue}"}
-        except DeadKernelError:
-            return {"status": "failed", "error": "the kernel died: killed, or out of memory"}
-        except OSError as failure:
-            return {"status": "failed", "error": f"{failure.strerror}: {failure.filename or target}"}
-        except Exception as failure:  # whatever it is, it has to be told, or the status would not be true
-            return {"status": "failed", "error": f"{type(failure).__name__}: {failure}"}
+    config = Config({"KernelManager": {"transport": "ipc", "ip": f"{scratch}/s",
+                                       "connection_file": f"{scratch}/kernel.json"}})
+    config.AsyncKernelManager = config.KernelManager
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        papermill.execute_notebook(_as_it_is(source), _as_it_is(target), parameters, kernel_name="python3",
+                                   config=config, engine_name=Telling.__name__, progress_bar=False, cwd=None)
+    except PapermillExecutionError as failure:
+        return {"status": "failed", "cell": failure.cell_index + 1, "error": f"{failure.ename}: {failure.evalue}"}
+    except DeadKernelError:
+        return {"status": "failed", "error": "the kernel died: killed, or out of memory"}
+    except OSError as failure:
+        return {"status": "failed", "error": f"{failure.strerror}: {failure.filename or target}"}
+    except Exception as failure:  # whatever it is, it has to be told, or the status would not be true
+        return {"status": "failed", "error": f"{type(failure).__name__}: {failure}"}
     return {"status": "ok"}
 
 
-def _end_with_parent() -> None:
-    """Leave when the other end of standard input closes; the kernel, seeing its parent gone, leaves too."""
+def _as_it_is(path: Path) -> str:
+    """Write a path so that papermill, which puts parameters in the place of {names}, leaves it alone."""
+    return str(path).replace("{", "{{").replace("}", "}}")
+
+
+def _end_with_parent(scratch: str) -> None:
+    """Leave when the other end of standard input closes, and leave nothing behind."""
     sys.stdin.read()
+    batch.kill(batch.started_by(os.getpid()))
+    shutil.rmtree(scratch, ignore_errors=True)
     os._exit(1)
 
 
 def main() -> None:
     """Do the task on standard input."""
     task = json.loads(sys.stdin.readline())
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=_end_with_parent, args=(task["scratch"],), daemon=True).start()
     papermill_engines.register(Telling.__name__, Telling)
-    say(event="end", **execute(Path(task["source"]), Path(task["target"]), task["parameters"]))
+    say(event="end", **execute(Path(task["source"]), Path(task["target"]), task["parameters"], task["scratch"]))
 
 
 if __name__ == "__main__":

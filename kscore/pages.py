@@ -38,7 +38,7 @@ def _page(content: nbformat.NotebookNode, exporter: HTMLExporter, title: str) ->
     """Return a notebook as HTML, with the alt text of its figures, which the exporter's template does not pass on."""
     body, _ = exporter.from_notebook_node(content, {"metadata": {"name": title}})
     alts = iter([output.metadata.get("image/png", {}).get("alt", NO_ALT) for output in _pictures(content.cells)])
-    return re.sub(NO_ALT, lambda _: html.escape(next(alts)), body)
+    return re.sub(NO_ALT, lambda _: html.escape(next(alts, NO_ALT)), body)
 
 
 PRINT_STYLE = """<style>
@@ -82,7 +82,9 @@ def publish(pairs: Iterable[tuple[Path, Path]]) -> None:
     All are checked before any is written: a chapter must exist as executed, without errors and with its own parameters.
     """
     for source, chapter in [(source, _with_outputs(source, executed)) for source, executed in pairs]:
-        nbformat.write(chapter, source)
+        written = source.with_suffix(".new")
+        nbformat.write(chapter, written)
+        written.replace(source)  # at once, so that no interruption leaves half a chapter
         _publish_figures(chapter)
 
 
@@ -117,7 +119,7 @@ def _publish_figures(chapter: nbformat.NotebookNode) -> None:
         names = [tag.removeprefix(FIGURE_TAG) for tag in cell.metadata.get("tags", []) if tag.startswith(FIGURE_TAG)]
         for name, output in zip(names, _pictures([cell]), strict=False):
             FIGURES.mkdir(exist_ok=True)
-            (FIGURES / name).write_bytes(base64.b64decode(output.data["image/png"]))
+            (FIGURES / Path(name).name).write_bytes(base64.b64decode(output.data["image/png"]))
 
 
 def _pictures(cells: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
