@@ -72,8 +72,8 @@ def _as_it_is(path: Path) -> str:
 def _end_with_parent(scratch: str) -> None:
     """Leave when the other end of standard input closes, and leave nothing behind."""
     sys.stdin.read()
-    batch.kill(batch.started_by(os.getpid()))
     shutil.rmtree(scratch, ignore_errors=True)
+    batch.kill(batch.started_by(os.getpid()))
     os._exit(1)
 
 

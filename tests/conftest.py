@@ -73,7 +73,8 @@ def runner(collection) -> Callable[..., subprocess.Popen]:
     yield start
     for process in started:
         process.kill()
-        process.communicate()
+        process.wait()
+        process.stdout.close(), process.stderr.close()  # without reading on: something that is left may hold them
 
 
 def eventually(condition: Callable[[], object], seconds: float = 60) -> object:

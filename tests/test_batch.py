@@ -155,7 +155,7 @@ def test_fail_fast_stops_what_runs_and_begins_nothing_more(notebook, tmp_path, c
     wait = f"import pathlib, time\nwhile not pathlib.Path({str(running)!r}).exists(): time.sleep(0.01)"
     notebook(wait, "1 / 0"), notebook("print('never')", name="02_never")
     notebook(f"open({str(running)!r}, 'w').close()", "import time; time.sleep(1000)", name="01_slow")
-    assert main(["run", "--fail-fast", "--jobs", "2"]) == 1
+    assert main(["run", "--fail-fast", "--jobs", "2", "--timeout", "60"]) == 1
     printed = capsys.readouterr().out
     found = dict(re.findall(r"^(0\d_\w+) +(failed|interrupted|not begun|ok) ", printed, re.M))
     assert found == {"00_good": "failed", "01_slow": "interrupted", "02_never": "not begun"}
