@@ -1,4 +1,7 @@
-"""What the tests of the batch runner share: small chapters in place of the real ones, and a look for what is left."""
+"""What the tests of the batch runner share: small chapters in place of the real ones, and a look for what is left.
+
+What takes seconds to import is imported where it is used: other tests load this file too.
+"""
 
 import os
 import subprocess
@@ -8,13 +11,10 @@ import uuid
 from collections.abc import Callable
 from pathlib import Path
 
-import jupytext
-import nbformat
 import psutil
 import pytest
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from kscore import __main__, chapters, pages
+from kscore import __main__, chapters
 
 PROFILES = '[quick.00_good]\nsize = 2\n\n[full.00_good]\nsize = 9\n'
 
@@ -32,6 +32,8 @@ sys.exit(main(sys.argv[2:]))
 @pytest.fixture
 def collection(tmp_path, monkeypatch) -> Path:
     """An empty folder in place of the real chapters, with profiles."""
+    from kscore import pages
+
     folder = tmp_path / "notebooks"
     folder.mkdir()
     (folder / "profiles.toml").write_text(PROFILES)
@@ -45,6 +47,9 @@ def collection(tmp_path, monkeypatch) -> Path:
 @pytest.fixture
 def notebook(collection) -> Callable[..., Path]:
     """Write a chapter from its parameters and code cells, as a pair, and return its path."""
+    import jupytext
+    import nbformat
+    from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
     def write(*sources: str, name: str = "00_good", parameters: str = "") -> Path:
         cells = [new_markdown_cell("# Small\n\n[next](08_other.ipynb)")]
