@@ -33,7 +33,7 @@ def _parser() -> argparse.ArgumentParser:
     publish.set_defaults(command=_publish)
 
     study = commands.add_parser("study", help="train what the recorded study lacks, and append it to data/runs")
-    study.add_argument("experiments", nargs="*", help="name or glob; the whole study without one")
+    study.add_argument("experiments", nargs="*", help="chapter (05), name or glob; the whole study without one")
     study.add_argument("--workers", type=int, help="how many runs to train at once (default: one a core)")
     study.set_defaults(command=_study)
 
