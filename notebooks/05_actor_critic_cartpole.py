@@ -196,10 +196,10 @@ Markdown(f"The streamed K-Score: {slow.met.sum()} of {seeds} runs arrived. Restr
 # %%
 shown = {"as written: actor-critic": (runs, ["none", "zscore", "running", "kscore", "adaptive"]),
          "as released: REINFORCE": (runs_released, ["none", "zscore", "running", "refit", "adaptive_refit"])}
-fig, axes = plots.panels(1, 2, height=3.6, width=10.0, sharey=True)
+fig, axes = plots.panels(1, 2, height=4.2, width=10.0, sharey=True)
 for ax, (title, (frame, arms)) in zip(axes, shown.items(), strict=True):
     plots.survival({arm: stats.survival(results.times(frame, arm)) for arm in arms}, ax, max_episodes)
-    plots.label(ax, f"{title} (n = {seeds} an arm)", "training episodes", "share of runs on their way", legend=True)
+    plots.label(ax, f"{title} (n = {seeds} an arm)", "training episodes", "share of runs on their way", legend="below")
 plots.show(fig, "Kaplan-Meier curves with 95 % bands: the share of runs that have not yet reached the threshold. Lower and further left is faster.",
            "Two panels of falling step curves. Left, as written: the streamed K-Score stays far above the others. Right, as released: the arm without normalization stays highest, the per-episode Z-Score and both refitted filters cross each other, the running Z-Score falls first.")
 
@@ -431,7 +431,7 @@ Markdown(f"""
 """)
 
 # %% [markdown]
-# The verdicts on the paper's sentences, by rules fixed beforehand and with the p-values adjusted over all of them, are in [11 The replication report](11_replication_report.ipynb).
+# The verdicts on the paper's sentences, by rules fixed beforehand and with the p-values adjusted over all of them, will be in the replication report.
 #
 # **References.** E. L. Kaplan and P. Meier, *Nonparametric estimation from incomplete observations*, JASA 53 (1958).
 # P. Royston and M. K. B. Parmar, *Restricted mean survival time*, BMC Medical Research Methodology 13 (2013).
