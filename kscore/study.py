@@ -86,22 +86,29 @@ def _trained(missing: list[tuple[RunConfig, int]], executor: Executor | None, wo
                     future.cancel()
 
 
+WORKER_ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",  # more threads would only get in each other's way
+    "MALLOC_TRIM_THRESHOLD_": "131072",  # glibc's own start value, kept: left to adapt, a worker's heap only ever grows
+}
+
+
 @contextmanager
 def processes(workers: int | None = None) -> Iterator[Executor]:
     """Lend an executor of spawned processes, one a core by default, that use one thread each.
 
     `run` makes its own; several studies in a row can share one. Nothing is spawned before there is work.
     """
-    before = os.environ.get("OMP_NUM_THREADS")
-    os.environ["OMP_NUM_THREADS"] = "1"
+    before = {name: os.environ.get(name) for name in WORKER_ENVIRONMENT}
+    os.environ.update(WORKER_ENVIRONMENT)
     try:
         with ProcessPoolExecutor(workers or os.cpu_count(), mp_context=multiprocessing.get_context("spawn")) as pool:
             yield pool
     finally:
-        if before is None:
-            del os.environ["OMP_NUM_THREADS"]
-        else:
-            os.environ["OMP_NUM_THREADS"] = before
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 @contextmanager
