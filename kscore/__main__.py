@@ -69,8 +69,7 @@ def _parser() -> argparse.ArgumentParser:
 
     study = command("study", _study, "train what the recorded study lacks, without notebooks",
                     "Every finished run is kept; the same command goes on.")
-    study.add_argument("parts", nargs="*",
-                       help="parts of the study, by name or glob; all of it without one")
+    study.add_argument("parts", nargs="*", help="chapter (05), or part of the study by name or glob; all without one")
     study.add_argument("--workers", type=_positive(int), help="how many runs to train at once (default: one a core)")
     study.add_argument("--store", type=Path, default=DATA / "runs", help="folder of the runs (default: data/runs)")
     study.add_argument("--scheduler", metavar="ADDRESS", help="train on a Dask cluster, tcp://host:port")

@@ -39,6 +39,20 @@ TUNED_FORGETTING = (1e-4, 1.5e-4, 2e-4, 3e-4, 4e-4, 6e-4, 8e-4, 1e-3, 1.5e-3, 2e
                     0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5, 0.7)
 """1 - decay of the moving average: as many values as the grid over (Q, R) has cells."""
 
+TUNED_ALGORITHMS = ("actor_critic", "ppo")
+TUNED_ARMS = {"stream": "kscore", "refit": "refit", "ema": "ema"}  # a grid, and the arm that its winner is shown as
+
+CHAPTERS = {
+    5: ["cartpole_actor_critic", "cartpole_reinforce"],
+    6: ["cartpole_gae", "cartpole_gae_switched", "cartpole_gae_advantages"],
+    7: ["lunarlander_actor_critic", "lunarlander_released"],
+    8: ["cartpole_ppo", "cartpole_ppo_switched", "cartpole_ppo_released"],
+    9: ["lunarlander_ppo"],
+    10: ["process_noise_*", "tuning_*"],
+    11: ["*"],
+}
+"""The parts of the study that a chapter reads."""
+
 
 def released_filter(env: str, algorithm: str, variant: str) -> dict[str, float]:
     """Return the filter's released setting, Q and R (the starting R of the adaptive variant)."""
@@ -105,6 +119,19 @@ def ema_grid(algorithm: str, forgetting: Iterable[float] = TUNED_FORGETTING, **c
             for rate in forgetting}
 
 
+def grids(algorithm: str, Qs: Iterable[float] = TUNED_Q, Rs: Iterable[float] = TUNED_R,
+          forgetting: Iterable[float] = TUNED_FORGETTING, **changes: object) -> dict[str, Arms]:
+    """Return the grids that are searched for an algorithm: of both modes of the filter, and of the moving average."""
+    return {"stream": kalman_grid(algorithm, "stream", Qs, Rs, **changes),
+            "refit": kalman_grid(algorithm, "refit", Qs, Rs, **changes),
+            "ema": ema_grid(algorithm, forgetting, **changes)}
+
+
+def tuned(searched: dict[str, Arms], winners: dict[str, str]) -> Arms:
+    """Return the winner of each grid, by the name of the method that it is a setting of."""
+    return {TUNED_ARMS[kind]: searched[kind][winner] for kind, winner in winners.items()}
+
+
 def released_lunar(**changes: object) -> Arms:
     """Return the settings of the two released LunarLander notebooks, stopping on training returns (R4).
 
@@ -145,21 +172,30 @@ def experiments(seeds: int = 50, lunar_seeds: int = 10, tuning_seeds: int = 8, f
     found["cartpole_gae_advantages"] = Experiment(normalized_advantages(**cart), results)
     for mode in ("stream", "refit"):
         found[f"process_noise_{mode}"] = Experiment(process_noise(mode, **cart), results)
-    for algorithm in ("actor_critic", "ppo"):
-        found[f"tuning_{algorithm}_ema"] = Experiment(ema_grid(algorithm, **cart), tuning)
-        for mode in ("stream", "refit"):
-            found[f"tuning_{algorithm}_{mode}"] = Experiment(kalman_grid(algorithm, mode, **cart), tuning)
+    for algorithm in TUNED_ALGORITHMS:
+        found |= {f"tuning_{algorithm}_{kind}": Experiment(grid, tuning)
+                  for kind, grid in grids(algorithm, **cart).items()}
     return found
 
 
 def chosen(patterns: Iterable[str] = ()) -> dict[str, Experiment]:
-    """Return the parts of the study whose name matches any of the patterns (globs); all of them without one."""
+    """Return the parts of the study that any of the patterns means: a name, a glob, or the number of a chapter.
+
+    All of them without a pattern.
+    """
     every = experiments()
     wanted = set()
-    for pattern in patterns:
-        matching = fnmatch.filter(every, pattern)
-        wanted.update(matching or [checks.choice("experiment", pattern, every)])
+    for name in [name for pattern in patterns for name in _of_chapter(pattern)]:
+        matching = fnmatch.filter(every, name)
+        wanted.update(matching or [checks.choice("experiment", name, every)])
     return {name: part for name, part in every.items() if not wanted or name in wanted}
+
+
+def _of_chapter(pattern: str) -> list[str]:
+    if not pattern.isdecimal():
+        return [pattern]
+    checks.choice("chapter with experiments", str(int(pattern)), [str(number) for number in CHAPTERS])
+    return CHAPTERS[int(pattern)]
 
 
 def store(name: str) -> Path:

@@ -58,9 +58,11 @@ def panels(rows: int = 1, columns: int = 1, *, height: float = 3.2, width: float
 
 
 def label(ax: Axes, title: str, x: str, y: str, *, legend: bool | str = False) -> Axes:
-    """Write the words on an axis; `legend` may name its place."""
+    """Write the words on an axis; `legend` may name its place, "below" among them."""
     ax.set(title=title, xlabel=x, ylabel=y)
-    if legend:
+    if legend == "below":
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
+    elif legend:
         ax.legend(loc=legend if isinstance(legend, str) else "best")
     return ax
 

@@ -89,6 +89,12 @@ def _trained(missing: list[tuple[RunConfig, int]], executor: Executor | None, wo
                     future.cancel()
 
 
+WORKER_ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",  # more threads would only get in each other's way
+    "MALLOC_TRIM_THRESHOLD_": "131072",  # glibc's own start value, kept: left to adapt, a worker's heap only ever grows
+}
+
+
 @contextmanager
 def processes(workers: int | None = None, scheduler: str | None = None) -> Iterator[Executor]:
     """Lend an executor of spawned processes, one a core by default, that use one thread each.
@@ -106,7 +112,7 @@ def _own_processes(workers: int) -> Iterator[Executor]:
     """Lend spawned processes; after an interruption, or if this process is killed, none of them stays behind."""
     spawn = multiprocessing.get_context("spawn")
     end, line = spawn.Pipe(duplex=False)
-    with _one_thread_each(), end, line:
+    with _worker_environment(), end, line:
         pool = ProcessPoolExecutor(workers, spawn, _hold_the_line, (end,))
         try:
             yield pool
@@ -118,16 +124,17 @@ def _own_processes(workers: int) -> Iterator[Executor]:
 
 
 @contextmanager
-def _one_thread_each() -> Iterator[None]:
-    before = os.environ.get("OMP_NUM_THREADS")
-    os.environ["OMP_NUM_THREADS"] = "1"
+def _worker_environment() -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in WORKER_ENVIRONMENT}
+    os.environ.update(WORKER_ENVIRONMENT)
     try:
         yield
     finally:
-        if before is None:
-            del os.environ["OMP_NUM_THREADS"]
-        else:
-            os.environ["OMP_NUM_THREADS"] = before
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 @contextmanager

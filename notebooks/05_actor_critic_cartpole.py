@@ -196,10 +196,10 @@ Markdown(f"The streamed K-Score: {slow.met.sum()} of {seeds} runs arrived. Restr
 # %%
 shown = {"as written: actor-critic": (runs, ["none", "zscore", "running", "kscore", "adaptive"]),
          "as released: REINFORCE": (runs_released, ["none", "zscore", "running", "refit", "adaptive_refit"])}
-fig, axes = plots.panels(1, 2, height=3.6, width=10.0, sharey=True)
+fig, axes = plots.panels(1, 2, height=4.2, width=10.0, sharey=True)
 for ax, (title, (frame, arms)) in zip(axes, shown.items(), strict=True):
     plots.survival({arm: stats.survival(results.times(frame, arm)) for arm in arms}, ax, max_episodes)
-    plots.label(ax, f"{title} (n = {seeds} an arm)", "training episodes", "share of runs on their way", legend=True)
+    plots.label(ax, f"{title} (n = {seeds} an arm)", "training episodes", "share of runs on their way", legend="below")
 plots.show(fig, "Kaplan-Meier curves with 95 % bands: the share of runs that have not yet reached the threshold. Lower and further left is faster.",
            "Two panels of falling step curves. Left, as written: the streamed K-Score stays far above the others. Right, as released: the arm without normalization stays highest, the per-episode Z-Score and both refitted filters cross each other, the running Z-Score falls first.")
 
@@ -270,7 +270,7 @@ Markdown(f"""
 """)
 
 # %% [markdown]
-# What makes some of these arms fast and others slow is the question of chapter 11.
+# What makes some of these arms fast and others slow is a question for the replication report.
 
 # %% [markdown]
 # ## The published counts among our runs
@@ -346,8 +346,8 @@ Markdown(f"The two rows are close to each other, and both are wide. The publishe
 # %% [markdown]
 # ## What this does not show
 #
-# - The released settings of the filter were used. Chapter 10 tunes $Q$ and $R$; another setting may do better than these.
-# - CartPole has a reward of 1 a step, so that its returns fall in a fixed pattern; chapters 07 and 09 look at a task where they do not.
+# - The released settings of the filter were used. Another setting may do better than these; tuning $Q$ and $R$ is a chapter of its own.
+# - CartPole has a reward of 1 a step, so that its returns fall in a fixed pattern. LunarLander is a task where they do not.
 # - A learning rate that suits the Z-Score may not suit a score of another scale (chapter 03): `learning_rate` is a parameter of this chapter for that reason.
 # - An interval that contains 1 is no proof of equality. It says how large a difference could still hide.
 # - Stability is the variance of the last 25 evaluation returns before a run stopped; solved runs stop in a good moment by construction.
@@ -431,7 +431,7 @@ Markdown(f"""
 """)
 
 # %% [markdown]
-# The verdicts on the paper's sentences, by rules fixed beforehand and with the p-values adjusted over all of them, are in [11 The replication report](11_replication_report.ipynb).
+# The verdicts on the paper's sentences, by rules fixed beforehand and with the p-values adjusted over all of them, will be in the replication report.
 #
 # **References.** E. L. Kaplan and P. Meier, *Nonparametric estimation from incomplete observations*, JASA 53 (1958).
 # P. Royston and M. K. B. Parmar, *Restricted mean survival time*, BMC Medical Research Methodology 13 (2013).

@@ -4,13 +4,14 @@ import copy
 import dataclasses
 import json
 import math
+import re
 from collections import Counter
 from functools import cache
 
 import numpy as np
 import pytest
 
-from kscore import DATA, experiments, study
+from kscore import DATA, NOTEBOOKS, experiments, study
 from kscore.experiments import ARMS, LIVE_SEEDS, RESULT_SEEDS, TUNING_SEEDS
 from kscore.normalizers import KScore
 from kscore.training import RunConfig, train
@@ -220,6 +221,18 @@ def test_a_smaller_study_has_the_same_arms_on_fewer_seeds_and_episodes():
 
 
 # Choosing
+
+@pytest.mark.parametrize("chapter", sorted(NOTEBOOKS.glob("*.py")), ids=lambda path: path.stem)
+def test_a_chapter_means_the_parts_that_it_reads(chapter):
+    read = set(re.findall(r"\{store\}/(\w+)\.jsonl", chapter.read_text(encoding="utf-8"))) & set(EVERY)
+    if read:
+        assert read <= set(experiments.chosen([chapter.stem[:2]]))
+
+
+def test_a_chapter_without_experiments_gets_a_sentence():
+    with pytest.raises(ValueError, match="chapter with experiments must be one of '5', .*, got '3'"):
+        experiments.chosen(["03"])
+
 
 def test_all_experiments_are_chosen_without_a_pattern():
     assert list(experiments.chosen()) == list(experiments.chosen([])) == list(EVERY)

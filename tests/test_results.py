@@ -743,7 +743,8 @@ def test_p_values_are_adjusted_over_the_whole_family():
     table = judged(FAMILY_RUNS, **FAMILY)
     for (claim, reading), value in q.items():
         found = table.loc[claim, f"{reading}_found"]
-        assert re.search(rf", q {'= %.3f' % value if value >= 0.001 else '< 0.001'}( \(|$)", found)
+        written = f"= {value:.3f}" if value >= 0.001 else "< 0.001"
+        assert re.search(rf", q {written}( \(|$)", found)
         assert re.search(rf"p = {p[claim, reading]:.3f}" if p[claim, reading] >= 0.001 else "p < 0.001", found)
     assert len(set(q.values())) > 3  # so that a value of another cell would not do
     assert not table.loc[["n1", "g1", "all", "some"], ["written_found", "released_found"]].apply(
