@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterable
@@ -52,6 +53,7 @@ def _parser() -> argparse.ArgumentParser:
                   "`kscore run --resume` with the same options does what is left.",
                   epilog="Example: kscore run 05 -p seeds 10 --sweep learning_rate=0.003,0.01 --out build/steps")
     takes_chapters(run)
+    run._negative_number_matcher = re.compile(r"-\.?\d")  # as in newer Pythons: -1e-4 is a value, not an option
     run.add_argument("-p", "--parameter", nargs=2, action="append", default=[], metavar=("NAME", "VALUE"),
                      help="set a parameter in every chosen chapter (may be repeated)")
     run.add_argument("-f", "--file", type=Path, help="YAML file of parameters: names to values, or chapters to such")
@@ -118,10 +120,10 @@ def _told(entry: dict) -> str:
 def _run(options: argparse.Namespace) -> int:
     from kscore import batch
 
-    if options.scheduler:
-        os.environ["DASK_SCHEDULER_ADDRESS"] = options.scheduler  # the kernels inherit it
     todo, out = _tasks(options), _folder(options)
     _check_sources({task.source for task in todo})
+    if options.scheduler:
+        _hand_on(options.scheduler)
     entries = batch.latest(out)
     for task in todo:
         if entries.get(task.name, {}).get("status") == "running":
@@ -131,6 +133,14 @@ def _run(options: argparse.Namespace) -> int:
     outcomes |= {outcome.name: outcome for outcome in batch.run(
         left, out, jobs=options.jobs, timeout=options.timeout, fail_fast=options.fail_fast, watch=_Progress(len(left)))}
     return _summary(list(outcomes.values()), out)
+
+
+def _hand_on(scheduler: str) -> None:
+    """Let the kernels find a cluster, once it is known that it can be used."""
+    from kscore import cluster
+
+    with cluster.executor(scheduler):
+        os.environ["DASK_SCHEDULER_ADDRESS"] = scheduler
 
 
 def _check_sources(sources: Iterable[Path]) -> None:
@@ -192,13 +202,18 @@ class _Progress:
 
 
 def _study(options: argparse.Namespace) -> int:
-    from kscore import experiments, study  # here, because the other commands do not need torch
+    from kscore import experiments, results, study  # here, because the other commands do not need torch
 
-    parts = experiments.chosen(options.parts)
+    parts, runs = experiments.chosen(options.parts), {}
     with study.processes(options.workers, options.scheduler) as executor:
-        for name, part in parts.items():
+        def fill(name: str, part: experiments.Experiment) -> None:
             print(f"{name}: {len(part.configs)} arms x {len(part.seeds)} seeds", flush=True)
-            study.run(part.configs, part.seeds, options.store.absolute() / f"{name}.jsonl", executor)
+            runs[name] = study.run(part.configs, part.seeds, options.store.absolute() / f"{name}.jsonl", executor)
+
+        for name, part in parts.items():
+            fill(name, part)
+        for name, part in results.winners(parts, runs).items():  # known only now
+            fill(name, part)
     return 0
 
 

@@ -1,7 +1,8 @@
 """The chapters and their parameters: find them, read what can be set, and check values before anything runs.
 
 A parameter is a line `name: type = value  # comment` of the cell tagged `parameters`. Its comment may end in what is
-allowed: `[1, 500]` for numbers from 1 to 500 (`inf` for no end), or `{stream, refit}` for one of these words.
+allowed: `[1, 500]` for numbers from 1 to 500 (`inf` for no end), or `{stream, refit}` for one of these words. For a
+list of numbers, `list[int]` or `list[float]`, that holds for each of them.
 """
 
 import ast
@@ -19,9 +20,12 @@ import yaml
 from kscore import NOTEBOOKS, checks
 
 PROFILES = NOTEBOOKS / "profiles.toml"
-KINDS = {"int": int, "float": float, "str": str, "bool": bool, "list": list, "dict": dict}
+KINDS = {"int": int, "float": float, "str": str, "bool": bool, "list": list, "dict": dict, "list[int]": list,
+         "list[float]": list}
+NUMBERS = ("int", "float", "list[int]", "list[float]")  # these may have a range
 IN_WORDS = {"int": "a whole number", "float": "a number", "str": "a text", "bool": "true or false",
-            "list": "a list of plain values", "dict": "a mapping of names to plain values"}
+            "list": "a list of plain values", "dict": "a mapping of names to plain values",
+            "list[int]": "a list of whole numbers", "list[float]": "a list of numbers"}
 
 
 def chapters(patterns: Iterable[str] = ()) -> list[Path]:
@@ -46,7 +50,7 @@ class Parameter(NamedTuple):
     """One line of a chapter's parameters cell."""
 
     name: str
-    kind: str  # int, float, str, bool, list or dict
+    kind: str  # one of KINDS
     default: object
     about: str  # its comment, without what is allowed
     low: float | None = None
@@ -85,7 +89,7 @@ def parameters(chapter: Path) -> dict[str, Parameter]:
 def _parameter(node: ast.AnnAssign, rest: str) -> Parameter:
     name, about, (low, high, words) = node.target.id, rest.partition("#")[2].strip(), (None, None, ())
     kind = checks.choice(f"type of {name}", ast.unparse(node.annotation), KINDS)
-    if kind in ("int", "float") and (bounds := re.search(r"\s*\[(\S+), (\S+)\]$", about)):
+    if kind in NUMBERS and (bounds := re.search(r"\s*\[(\S+), (\S+)\]$", about)):
         low, high, about = float(bounds[1]), float(bounds[2]), about[:bounds.start()]
     elif choices := re.search(r"\s*\{([^}]*)\}$", about):
         words, about = tuple(choices[1].split(", ")), about[:choices.start()]
@@ -106,15 +110,25 @@ def check(chapter: Path, values: Mapping[str, object]) -> dict[str, object]:
 
 
 def _value(chapter: Path, parameter: Parameter, value: object) -> object:
-    kind = KINDS[parameter.kind]
-    read = _read(value, kind) if isinstance(value, str) else value
-    if kind is float and type(read) is int:
-        read = float(read)
-    right = type(read) is kind and _plain(read)
-    right = right and (parameter.low is None or parameter.low <= read <= parameter.high)
-    if not right or (parameter.words and read not in parameter.words):
+    read = _read(value, KINDS[parameter.kind]) if isinstance(value, str) else value
+    if type(read) is list and parameter.kind.startswith("list["):
+        element = parameter._replace(kind=parameter.kind.removeprefix("list[").removesuffix("]"))
+        elements = [_taken(element, one) for one in read]
+        taken = None if None in elements else elements
+    else:
+        taken = _taken(parameter, read)
+    if taken is None:
         raise ValueError(f"{parameter.name} of {chapter.stem} must be {parameter.allowed}, got {value!r:.200}")
-    return read
+    return taken
+
+
+def _taken(parameter: Parameter, value: object) -> object | None:
+    """Return a single value as a parameter takes it; None if it does not."""
+    if parameter.kind == "float" and type(value) is int:
+        value = float(value)
+    right = type(value) is KINDS[parameter.kind] and _plain(value)
+    right = right and (parameter.low is None or parameter.low <= value <= parameter.high)
+    return value if right and (not parameter.words or value in parameter.words) else None
 
 
 class _Loader(yaml.SafeLoader):

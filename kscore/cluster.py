@@ -6,6 +6,8 @@ from contextlib import contextmanager
 
 from kscore.training import PROTOCOL_VERSION
 
+PATIENCE = 10  # seconds to wait for a scheduler
+
 WORKER_PROTOCOL = "__import__('kscore.training', fromlist=['PROTOCOL_VERSION']).PROTOCOL_VERSION"
 """Evaluated on each worker: a fixed text, so that a worker without this package can say so instead of failing to read
 a function of it."""
@@ -19,7 +21,7 @@ def executor(address: str) -> Iterator[Executor]:
     except ImportError:
         raise ValueError("a scheduler needs the cluster extra: pip install -e '.[cluster]'") from None
     try:
-        client = Client(address, timeout=10)
+        client = Client(address, timeout=PATIENCE)
     except (OSError, ValueError) as error:
         raise ValueError(f"scheduler must be the address of a running Dask scheduler, got {address!r}: "
                          f"{error}") from None

@@ -15,9 +15,8 @@ import papermill
 from nbclient.exceptions import DeadKernelError
 from papermill.engines import NBClientEngine, papermill_engines
 from papermill.exceptions import PapermillExecutionError
-from traitlets.config import Config
 
-from kscore import batch
+from kscore import batch, kernel
 
 EVENTS = os.fdopen(os.dup(sys.stdout.fileno()), "w")  # for this process only,
 os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # because kernels inherit standard output
@@ -45,14 +44,12 @@ class Telling(NBClientEngine):
 
 
 def execute(source: Path, target: Path, parameters: dict, scratch: str) -> dict:
-    """Execute a notebook into another file and return how it ended; the kernel talks over IPC, not over a port."""
-    config = Config({"KernelManager": {"transport": "ipc", "ip": f"{scratch}/s",
-                                       "connection_file": f"{scratch}/kernel.json"}})
-    config.AsyncKernelManager = config.KernelManager
+    """Execute a notebook into another file and return how it ended; its kernel listens on no port."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         papermill.execute_notebook(_as_it_is(source), _as_it_is(target), parameters, kernel_name="python3",
-                                   config=config, engine_name=Telling.__name__, progress_bar=False, cwd=None)
+                                   config=kernel.settings(scratch), engine_name=Telling.__name__, progress_bar=False,
+                                   cwd=None)
     except PapermillExecutionError as failure:
         return {"status": "failed", "cell": failure.cell_index + 1, "error": f"{failure.ename}: {failure.evalue}"}
     except DeadKernelError:

@@ -61,16 +61,16 @@ plots.use_style()
 # ## Parameters
 
 # %% tags=["parameters"]
-seed: int = 2                  # of every random number in this chapter
-lowest_ratio: float = 1e-8     # smallest Q / R at which the steady state is verified
-highest_ratio: float = 1e8     # largest Q / R
-ratios: int = 33               # how many ratios in between, evenly spaced in the logarithm
-streams: int = 2_000           # independent simulated streams for each Monte Carlo estimate
-steps: int = 300               # length of the simulated streams
-Q: float = 0.01                # drift of the simulated streams
-R: float = 1.0                 # observation noise of the simulated streams
-jump: float = 5.0              # size of the regime change, in standard deviations of the noise
-popular_decay: float = 0.99    # of the moving average shown beside the filter
+seed: int = 2                  # of every random number in this chapter [0, inf]
+lowest_ratio: float = 1e-8     # smallest Q / R at which the steady state is verified [1e-12, 0.01]
+highest_ratio: float = 1e8     # largest Q / R [100, 1e+12]
+ratios: int = 33               # how many ratios in between, evenly spaced in the logarithm [5, 1000]
+streams: int = 2_000           # independent simulated streams for each Monte Carlo estimate [100, 1000000]
+steps: int = 300               # length of the simulated streams [60, 100000]
+Q: float = 0.01                # drift of the simulated streams [1e-9, 1e+9]
+R: float = 1.0                 # observation noise of the simulated streams [1e-9, 1e+9]
+jump: float = 5.0              # size of the regime change, in standard deviations of the noise [0.1, 1000]
+popular_decay: float = 0.99    # of the moving average shown beside the filter [0.5, 0.9999]
 
 # %%
 rng = np.random.default_rng(seed)

@@ -64,21 +64,21 @@ plots.use_style()
 # ## Parameters
 
 # %% tags=["parameters"]
-seed: int = 3            # of every random number in this chapter
-streams: int = 200       # simulated streams for each setting
-steps: int = 1_000       # length of the simulated streams
-episodes: int = 60       # episodes of a random policy in each environment
-gamma: float = 0.99      # discount, as released
-Q: float = 1e-4          # simple filter, as released for CartPole
-R: float = 1e-2          # simple filter, as released for CartPole
-Q_lunar: float = 1e-2    # simple filter, as released for LunarLander
-R_lunar: float = 1.0     # simple filter, as released for LunarLander
-Q_adaptive: float = 0.1  # adaptive filter, as released for actor-critic and GAE on CartPole
-R_adaptive: float = 1.0  # adaptive filter, as released for actor-critic and GAE on CartPole
-Q_adaptive_lunar: float = 1.0   # adaptive filter, as released for LunarLander
-R_adaptive_lunar: float = 1e-2  # adaptive filter, as released for LunarLander
-alpha: float = 0.9       # memory of the adaptive noise level
-ema_decay: float = 0.99  # of the moving Z-Score shown beside
+seed: int = 3            # of every random number in this chapter [0, inf]
+streams: int = 200       # simulated streams for each setting [20, 10000]
+steps: int = 1_000       # length of the simulated streams [300, 100000]
+episodes: int = 60       # episodes of a random policy in each environment [10, 10000]
+gamma: float = 0.99      # discount, as released [0.5, 0.9999]
+Q: float = 1e-4          # simple filter, as released for CartPole [1e-12, 1e+12]
+R: float = 1e-2          # simple filter, as released for CartPole [1e-12, 1e+12]
+Q_lunar: float = 1e-2    # simple filter, as released for LunarLander [1e-12, 1e+12]
+R_lunar: float = 1.0     # simple filter, as released for LunarLander [1e-12, 1e+12]
+Q_adaptive: float = 0.1  # adaptive filter, as released for actor-critic and GAE on CartPole [1e-12, 1e+12]
+R_adaptive: float = 1.0  # adaptive filter, as released for actor-critic and GAE on CartPole [1e-12, 1e+12]
+Q_adaptive_lunar: float = 1.0   # adaptive filter, as released for LunarLander [1e-12, 1e+12]
+R_adaptive_lunar: float = 1e-2  # adaptive filter, as released for LunarLander [1e-12, 1e+12]
+alpha: float = 0.9       # memory of the adaptive noise level [0.01, 0.999]
+ema_decay: float = 0.99  # of the moving Z-Score shown beside [0.01, 0.9999]
 
 # %%
 rng = np.random.default_rng(seed)

@@ -67,14 +67,14 @@ plots.use_style()
 # ## Parameters
 
 # %% tags=["parameters"]
-seed: int = 4                 # of every random number in this chapter
-open_episodes: int = 40       # episodes of the loop written in the open
-env: str = "CartPole-v1"      # environment of the live run: CartPole-v1 or LunarLander-v3; the rest stays CartPole
-algorithm: str = "actor_critic"  # of the live run: reinforce, actor_critic, gae or ppo
+seed: int = 4                 # of every random number in this chapter [0, inf]
+open_episodes: int = 40       # episodes of the loop written in the open [5, 10000]
+env: str = "CartPole-v1"      # environment of the live run; the rest stays CartPole {CartPole-v1, LunarLander-v3}
+algorithm: str = "actor_critic"  # of the live run {reinforce, actor_critic, gae, ppo}
 normalizer: dict = {"name": "zscore"}  # of the live run (with papermill: -y "{normalizer: {name: ema}}")
-max_episodes: int = 300       # cap of the live run; LunarLander needs 1,000 or more
-draws: int = 20_000           # Monte Carlo draws in the bandit
-film_frames: int = 6          # pictures in a film strip, at least two
+max_episodes: int = 300       # cap of the live run; LunarLander needs 1,000 or more [1, 100000]
+draws: int = 20_000           # Monte Carlo draws in the bandit [1000, 1000000]
+film_frames: int = 6          # pictures in a film strip [2, 20]
 
 # %%
 rng = np.random.default_rng(seed)

@@ -66,7 +66,7 @@ first_seed: int = 1000        # the first of them; results use 1000 and up [0, i
 max_episodes: int = 500       # the cap: a run that gets here unsolved is censored [1, 100000]
 lam: float = 0.99             # λ of GAE, in every arm; 0.99 is the released one, 1 is Monte Carlo [0.01, 1]
 store: str = "data/runs"      # folder of the recorded runs; what it lacks is trained and appended
-live_seeds: list = [3000]     # seeds trained before your eyes; they enter no statistic
+live_seeds: list[int] = [3000]  # seeds trained before your eyes; they enter no statistic [0, inf]
 
 # %% [markdown]
 # The chapter varies where the normalizer acts.

@@ -67,7 +67,7 @@ max_episodes: int = 500       # the cap: a run that gets here unsolved is censor
 epochs: int = 5               # PPO's updates on each episode, in every arm; 5 is the released number [1, 100]
 clip: float = 0.2             # PPO's bound on a probability ratio, in every arm; 0.2 is the released one [0.01, 10]
 store: str = "data/runs"      # folder of the recorded runs; what it lacks is trained and appended
-live_seeds: list = [3000]     # seeds trained before your eyes; they enter no statistic
+live_seeds: list[int] = [3000]  # seeds trained before your eyes; they enter no statistic [0, inf]
 
 # %% [markdown]
 # The chapter varies both normalizations, of the returns and of the advantages.

@@ -41,9 +41,11 @@ def texts(notebook):
 
 # Executing
 
-KERNEL = """import ipykernel, os
+KERNEL = """import ipykernel, os, psutil
 print(ipykernel.get_connection_info(unpack=True)["transport"])
-print(os.path.dirname(ipykernel.get_connection_file()))"""
+print(os.path.dirname(ipykernel.get_connection_file()))
+family = [psutil.Process(), psutil.Process().parent()]
+print([c.laddr for one in family for c in one.net_connections("inet") if c.status == psutil.CONN_LISTEN])"""
 
 
 def test_a_good_chapter_is_executed_with_a_page_and_a_status(notebook, tmp_path):
@@ -51,8 +53,8 @@ def test_a_good_chapter_is_executed_with_a_page_and_a_status(notebook, tmp_path)
     outcome, = batch.run([task(source, out, size=5)], out, watch=lambda *event: seen.append(event[1:]))
     assert (outcome.name, outcome.status, outcome.error, outcome.cell) == ("00_good", "ok", "", None)
     assert seen == [(cell, 5) for cell in (1, 2, 3, 4, 5)]  # the parameters that were set are a cell too
-    printed, transport, scratch = texts(out / "00_good.ipynb").splitlines()
-    assert (printed, transport) == ("size 5", "ipc") and not Path(scratch).exists()
+    printed, transport, scratch, listening = texts(out / "00_good.ipynb").splitlines()
+    assert (printed, transport, listening) == ("size 5", "ipc", "[]") and not Path(scratch).exists()
     page = (out / "00_good.html").read_text(encoding="utf-8")
     assert "size 5" in page and 'href="08_other.html"' in page and "08_other.ipynb" not in page
     began, ended = entries(out)
@@ -239,6 +241,7 @@ def test_results_of_a_profile_have_a_folder_of_their_own(notebook, tmp_path, pla
     (["--profile", "quik"], "did you mean 'quick'"),
     (["00", "-p", "sise", "3"], "parameter of 00_good must be one of 'size', 'title', got 'sise' (did you mean 'size'"),
     (["00", "-p", "size", "big"], "size of 00_good must be a whole number from 1 to 10, got 'big'"),
+    (["00", "-p", "size", "-1e-4"], "size of 00_good must be a whole number from 1 to 10, got '-1e-4'"),
     (["00", "-p", "size", "11"], "size of 00_good must be a whole number from 1 to 10, got '11'"),
     (["00", "--sweep", "sise=1,2"], "did you mean 'size'"),
     (["00", "--sweep", "size=1,2,30"], "must be a whole number from 1 to 10, got '30'"),

@@ -15,6 +15,8 @@ title: str = "a = b"  # of the picture
 on: bool = False  # or off
 lengths: list = [1,
                  2]  # of the episodes [1, 2]
+seeds: list[int] = [3]  # of the runs [0, 99]
+noises: list[float] = []  # of the filters
 options: dict = {"name": "ema"}
 helper = 1
 '''
@@ -63,6 +65,8 @@ def test_parameters_are_what_their_lines_say(chapter):
         Parameter("title", "str", "a = b", "of the picture"),
         Parameter("on", "bool", False, "or off"),
         Parameter("lengths", "list", [1, 2], "of the episodes [1, 2]"),  # a range is for numbers only
+        Parameter("seeds", "list[int]", [3], "of the runs", 0, 99),
+        Parameter("noises", "list[float]", [], "of the filters"),
         Parameter("options", "dict", {"name": "ema"}, ""),
     ]
 
@@ -70,6 +74,7 @@ def test_parameters_are_what_their_lines_say(chapter):
 @pytest.mark.parametrize(("name", "allowed"), [
     ("size", "a whole number from 1 to 10"), ("rate", "a number of at least 0"), ("mode", "one of #stream, refit"),
     ("title", "a text"), ("on", "true or false"), ("lengths", "a list of plain values"),
+    ("seeds", "a list of whole numbers from 0 to 99"), ("noises", "a list of numbers"),
     ("options", "a mapping of names to plain values"),
 ])
 def test_what_is_allowed_is_said_in_words(chapter, name, allowed):
@@ -92,7 +97,7 @@ def test_a_type_that_cannot_be_set_gets_a_sentence(notebook):
 def test_every_real_chapter_takes_its_own_defaults_and_its_profiles(chapter):
     defaults = {name: p.default for name, p in chapters.parameters(chapter).items()}
     assert chapters.check(chapter, defaults) == defaults
-    for name in ("default", "quick"):
+    for name in ("default", "quick", "full"):
         chapters.check(chapter, chapters.profile(name).get(chapter.stem, {}))
 
 
@@ -108,6 +113,7 @@ def test_profiles_name_real_chapters():
     ("size", "5", 5), ("size", "010", 10), ("rate", "1e-4", 1e-4), ("rate", "5", 5.0), ("rate", ".5", 0.5),
     ("title", "5", "5"), ("title", "true", "true"), ("title", "", ""), ("title", "{seed}", "{seed}"),
     ("on", "true", True), ("on", "no", False), ("lengths", "[1, 1e-4, a]", [1, 1e-4, "a"]), ("lengths", "[]", []),
+    ("seeds", "[0, 99]", [0, 99]), ("seeds", "[]", []), ("noises", "[1, 1e-4]", [1.0, 1e-4]),
     ("options", "{name: ema, decay: 1e-2}", {"name": "ema", "decay": 0.01}), ("mode", "refit", "refit"),
 ])
 def test_a_text_is_read_as_what_the_parameter_is(chapter, name, text, value):
@@ -127,6 +133,8 @@ def test_values_of_a_file_are_taken_as_they_are(chapter):
     ("rate", "1e400"), ("rate", float("nan")), ("rate", "2020-01-01"), ("mode", "Refit"), ("mode", "#stream, refit"),
     ("title", 5), ("title", None), ("title", "\udcff"), ("on", "1"), ("on", 1), ("lengths", "5"), ("lengths", "[1"),
     ("lengths", "[.nan]"), ("lengths", "[2020-01-01]"), ("lengths", "[2020-13-45]"), ("lengths", "&a [*a]"),
+    ("seeds", "[0, 100]"), ("seeds", "[1.0]"), ("seeds", "3"), ("seeds", [True]), ("seeds", [[3]]), ("noises", "[a]"),
+    ("noises", "[.inf]"), ("options", [{}]),
     ("lengths", "[" * 1000), ("options", "{1: 2}"), ("options", "{a: 2020-01-01}"), ("options", "[a]"),
     ("options", "!!set {a}"), ("options", "{a: !!binary aGk=}"),
 ])
@@ -149,8 +157,8 @@ def test_a_hostile_text_is_refused_and_nothing_of_it_runs(chapter, tmp_path, mon
 
 def test_an_unknown_name_is_refused_with_the_nearest(chapter, notebook):
     assert refusal(chapter, size=3, ratte=1) == (
-        "parameter of 00_good must be one of 'size', 'rate', 'mode', 'title', 'on', 'lengths', 'options', got 'ratte' "
-        "(did you mean 'rate'?)")
+        "parameter of 00_good must be one of 'size', 'rate', 'mode', 'title', 'on', 'lengths', 'seeds', 'noises', "
+        "'options', got 'ratte' (did you mean 'rate'?)")
     assert refusal(chapter, helper=1).startswith("parameter of 00_good must be one of")
     assert refusal(notebook("a = 1", name="01_none"), a=1) == "01_none has no parameters, got 'a'"
 
