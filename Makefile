@@ -38,7 +38,7 @@ lint: $(READY)  ## check the code with ruff
 	@$(BIN)/ruff check .
 
 bench: $(BENCH_READY)  ## measure speed side by side with peers, as ratios
-	@$(BIN)/python benchmarks/filter_speed.py; filter=$$?; $(BIN)/python benchmarks/training_speed.py && exit $$filter
+	@worst=0; for part in filter training batch; do $(BIN)/python benchmarks/$${part}_speed.py || worst=1; done; exit $$worst
 
 clean:  ## remove build/ (keep the environment and everything recorded)
 	rm -rf build

@@ -8,9 +8,9 @@ from kscore.training import PROTOCOL_VERSION
 
 PATIENCE = 10  # seconds to wait for a scheduler
 
-WORKER_PROTOCOL = "__import__('kscore.training', fromlist=['PROTOCOL_VERSION']).PROTOCOL_VERSION"
-"""Evaluated on each worker: a fixed text, so that a worker without this package can say so instead of failing to read
-a function of it."""
+PROTOCOL = "__import__('kscore.training', fromlist=['PROTOCOL_VERSION']).PROTOCOL_VERSION"
+"""Evaluated by every process of the cluster: a fixed text, so that one without this package can say so instead of
+failing to read a function of it."""
 
 
 @contextmanager
@@ -22,22 +22,32 @@ def executor(address: str) -> Iterator[Executor]:
         raise ValueError("a scheduler needs the cluster extra: pip install -e '.[cluster]'") from None
     try:
         client = Client(address, timeout=PATIENCE)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, TypeError) as error:  # the last: a tls:// address without certificates
         raise ValueError(f"scheduler must be the address of a running Dask scheduler, got {address!r}: "
                          f"{error}") from None
     with client:
-        check_workers(client.run(eval, WORKER_PROTOCOL, on_error="return"), address)
+        check_members(_answers(client), address)
         with client.get_executor(pure=False) as pool:
             yield pool
 
 
-def check_workers(answers: dict[str, object], address: str) -> None:
-    """Refuse a cluster without workers, or with one that lacks this package or has another protocol version."""
-    if not answers:
+def _answers(client: object) -> dict[str, object]:
+    """Return the protocol version of the scheduler, which reads all that is sent, and of each worker; or its error."""
+    try:
+        scheduler = client.run_on_scheduler(eval, PROTOCOL)
+    except Exception as error:  # whatever it says to that
+        scheduler = error
+    workers = client.run(eval, PROTOCOL, on_error="return")
+    return {"the scheduler": scheduler} | {f"worker {name}": answer for name, answer in workers.items()}
+
+
+def check_members(answers: dict[str, object], address: str) -> None:
+    """Refuse a cluster without workers, or where one process lacks this package or has another protocol version."""
+    if len(answers) < 2:
         raise ValueError(f"the scheduler at {address} has no workers")
-    for worker, answer in answers.items():
+    for member, answer in answers.items():
         if isinstance(answer, Exception):
-            raise ValueError(f"worker {worker} cannot import kscore: {answer}")
+            raise ValueError(f"{member} cannot import kscore: {answer}")
         if answer != PROTOCOL_VERSION:
-            raise ValueError(f"worker {worker} has protocol version {answer}, and this study has {PROTOCOL_VERSION}: "
+            raise ValueError(f"{member} has protocol version {answer}, and this study has {PROTOCOL_VERSION}: "
                              "install the same version of kscore on both")

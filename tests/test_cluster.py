@@ -36,10 +36,10 @@ def free_port():
 class Cluster:
     """A scheduler and its workers."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, **environment):
         self.folder, self.processes = folder, []
         self.address = f"tcp://127.0.0.1:{free_port()}"
-        self.start("dask_scheduler", "--port", self.address.rsplit(":", 1)[1])
+        self.start("dask_scheduler", "--port", self.address.rsplit(":", 1)[1], **environment)
 
     def start(self, program, *arguments, **environment):
         command = [sys.executable, "-m", f"distributed.cli.{program}", "--host", "127.0.0.1", "--no-dashboard"]
@@ -62,10 +62,21 @@ class Cluster:
 
 
 @pytest.fixture
-def made(tmp_path):
-    started = Cluster(tmp_path)
-    yield started
-    started.end()
+def clusters(tmp_path):
+    started = []
+
+    def start(**environment):
+        started.append(Cluster(tmp_path, **environment))
+        return started[-1]
+
+    yield start
+    for made in started:
+        made.end()
+
+
+@pytest.fixture
+def made(clusters):
+    return clusters()
 
 
 def test_a_study_on_the_cluster_is_the_study_on_this_machine(made, tmp_path, monkeypatch):
@@ -105,14 +116,17 @@ ABSENT = "raise ModuleNotFoundError(\"No module named 'kscore'\")"  # what Pytho
 OTHER_VERSION = "import kscore.training\nkscore.training.PROTOCOL_VERSION += 1\n"
 
 
-@pytest.mark.parametrize(("file", "text", "message"), [
-    ("kscore/__init__.py", ABSENT, "cannot import kscore: No module named 'kscore'"),
-    ("sitecustomize.py", OTHER_VERSION, f"has protocol version {PROTOCOL_VERSION + 1}, and this study has"),
+@pytest.mark.parametrize(("member", "file", "text", "message"), [
+    ("scheduler", "kscore/__init__.py", ABSENT, "the scheduler cannot import kscore: No module named 'kscore'"),
+    ("worker", "kscore/__init__.py", ABSENT, "cannot import kscore: No module named 'kscore'"),
+    ("worker", "sitecustomize.py", OTHER_VERSION, f"has protocol version {PROTOCOL_VERSION + 1}, and this study has"),
 ])
-def test_a_worker_that_cannot_take_part_is_refused(made, tmp_path, capsys, file, text, message):
+def test_a_process_that_cannot_take_part_is_refused(clusters, tmp_path, capsys, member, file, text, message):
     (tmp_path / "theirs" / file).parent.mkdir(parents=True)
     (tmp_path / "theirs" / file).write_text(text)
-    made.worker(PYTHONPATH=os.pathsep.join([str(tmp_path / "theirs"), str(ROOT)]))
+    theirs = {"PYTHONPATH": os.pathsep.join([str(tmp_path / "theirs"), str(ROOT)])}
+    made = clusters(**theirs if member == "scheduler" else {})
+    made.worker(**theirs if member == "worker" else {})
     assert main(["study", "cartpole_ppo", "--store", str(tmp_path / "runs"), "--scheduler", made.address]) == 2
     assert message in capsys.readouterr().err
     assert not list((tmp_path / "runs").glob("*")), "nothing was begun"
@@ -120,11 +134,11 @@ def test_a_worker_that_cannot_take_part_is_refused(made, tmp_path, capsys, file,
 
 def test_a_scheduler_without_workers_is_refused():
     with pytest.raises(ValueError, match="the scheduler at tcp://a has no workers"):
-        cluster.check_workers({}, "tcp://a")
+        cluster.check_members({"the scheduler": PROTOCOL_VERSION}, "tcp://a")
 
 
 @pytest.mark.parametrize("command", [["study", "cartpole_ppo"], ["run", "05"]])
-@pytest.mark.parametrize("address", ["tcp://127.0.0.1:{free}", "nowhere:", "file:///tmp/x"])
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:{free}", "tls://127.0.0.1:{free}", "nowhere:", "file:///tmp/x"])
 def test_an_address_where_nobody_listens_gets_a_sentence(monkeypatch, capsys, tmp_path, command, address):
     monkeypatch.setenv("DASK_SCHEDULER_ADDRESS", "")
     monkeypatch.setattr(cluster, "PATIENCE", 1)
