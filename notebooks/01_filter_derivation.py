@@ -61,11 +61,11 @@ plots.use_style()
 
 # %% tags=["parameters"]
 seed: int = 1               # of every random number in this chapter [0, inf]
-Q: float = 0.04             # variance of the drift per step, in the simulated streams [1e-6, 100]
-R: float = 1.0              # variance of the observation noise, in the simulated streams [1e-6, 100]
+Q: float = 0.04             # variance of the drift per step, in the simulated streams [0.01, 0.25]
+R: float = 1.0              # variance of the observation noise, in the simulated streams [0.25, 4]
 steps: int = 200            # length of the simulated streams [60, 100000]
 draws: int = 20_000         # Monte Carlo draws for each gain that is tried [1000, 10000000]
-grid_points: int = 2_001    # resolution of the brute-force Bayes grid [401, 100001]
+grid_points: int = 2_001    # resolution of the brute-force Bayes grid [801, 100001]
 
 # %%
 rng = np.random.default_rng(seed)

@@ -67,8 +67,8 @@ highest_ratio: float = 1e8     # largest Q / R [100, 1e+12]
 ratios: int = 33               # how many ratios in between, evenly spaced in the logarithm [5, 1000]
 streams: int = 2_000           # independent simulated streams for each Monte Carlo estimate [100, 1000000]
 steps: int = 300               # length of the simulated streams [60, 100000]
-Q: float = 0.01                # drift of the simulated streams [1e-9, 1e+9]
-R: float = 1.0                 # observation noise of the simulated streams [1e-9, 1e+9]
+Q: float = 0.01                # drift of the simulated streams [1e-6, 1e+6]
+R: float = 1.0                 # observation noise of the simulated streams [1e-6, 1e+6]
 jump: float = 5.0              # size of the regime change, in standard deviations of the noise [0.1, 1000]
 popular_decay: float = 0.99    # of the moving average shown beside the filter [0.5, 0.9999]
 
@@ -438,7 +438,7 @@ predicted = (9 * change, np.log(0.1) / np.log(popular_decay), matched, matched)
 recoveries = pd.DataFrame({"measured": {name: recovery(path) for name, (path, _, _) in trackers.items()}})
 recoveries["predicted"] = [f"{value:.0f}" for value in predicted]
 recoveries["MSE before the change"] = pd.Series(quiet).map("{:.4f}".format)
-assert abs(int(recovery(kalman)) - matched) < 0.15 * matched + 2
+assert matched > 0.8 * (steps - change) or abs(int(recovery(kalman)) - matched) < 0.15 * matched + 2  # if watched for long enough
 late = np.abs(kalman - trackers[f"EMA, matched decay {1 - steady.gain:.3f}"][0])[change:].max()
 display(recoveries.style.set_caption(f"Steps to make up 90 % of the jump (n = {streams:,} streams)"))
 Markdown(f"After the change, filter and matched EMA differ by at most **{late:.0e}** in any of the {streams:,} streams.")
