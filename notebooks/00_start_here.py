@@ -77,11 +77,11 @@ plots.use_style()
 
 # %% tags=["parameters"]
 seed: int = 0             # of the simulated numbers behind the tables [0, inf]
-scatter: float = 0.4      # assumed run-to-run scatter (standard deviation of the logarithm) where single runs are compared [0, 5]
-lengths: list[int] = [25, 60, 40]  # lengths of the three CartPole episodes in the picture [1, 10000]
-gamma: float = 0.99       # discount [0, 0.999999]
-Q: float = 1e-4           # drift of the filter in the picture, as released for CartPole [0, 1e+12]
-R: float = 1e-2           # noise of the filter in the picture, as released for CartPole [1e-12, 1e+12]
+scatter: float = 0.4      # assumed run-to-run scatter (standard deviation of the logarithm) where single runs are compared [0.2, 0.9]
+lengths: list[int] = [25, 60, 40]  # lengths of the three CartPole episodes in the picture [5, 1000]
+gamma: float = 0.99       # discount [0.1, 0.999]
+Q: float = 1e-4           # drift of the filter in the picture, as released for CartPole [1e-08, 100]
+R: float = 1e-2           # noise of the filter in the picture, as released for CartPole [1e-08, 100]
 
 # %%
 rng = np.random.default_rng(seed)

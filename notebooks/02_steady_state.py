@@ -62,13 +62,13 @@ plots.use_style()
 
 # %% tags=["parameters"]
 seed: int = 2                  # of every random number in this chapter [0, inf]
-lowest_ratio: float = 1e-8     # smallest Q / R at which the steady state is verified [1e-12, 0.01]
-highest_ratio: float = 1e8     # largest Q / R [100, 1e+12]
+lowest_ratio: float = 1e-8     # smallest Q / R at which the steady state is verified [1e-08, 0.01]
+highest_ratio: float = 1e8     # largest Q / R [100, 1e+08]
 ratios: int = 33               # how many ratios in between, evenly spaced in the logarithm [5, 1000]
 streams: int = 2_000           # independent simulated streams for each Monte Carlo estimate [100, 1000000]
 steps: int = 300               # length of the simulated streams [60, 100000]
-Q: float = 0.01                # drift of the simulated streams [1e-6, 1e+6]
-R: float = 1.0                 # observation noise of the simulated streams [1e-6, 1e+6]
+Q: float = 0.01                # drift of the simulated streams [0.001, 10]
+R: float = 1.0                 # observation noise of the simulated streams [0.1, 10]
 jump: float = 5.0              # size of the regime change, in standard deviations of the noise [0.1, 1000]
 popular_decay: float = 0.99    # of the moving average shown beside the filter [0.5, 0.9999]
 

@@ -55,7 +55,7 @@ import numpy as np
 import pandas as pd
 from IPython.display import Markdown
 
-from kscore import filters, normalizers, plots, provenance
+from kscore import explore, filters, normalizers, plots, provenance
 
 started = time.perf_counter()
 plots.use_style()
@@ -68,17 +68,18 @@ seed: int = 3            # of every random number in this chapter [0, inf]
 streams: int = 200       # simulated streams for each setting [20, 10000]
 steps: int = 1_000       # length of the simulated streams [300, 100000]
 episodes: int = 60       # episodes of a random policy in each environment [10, 10000]
-gamma: float = 0.99      # discount, as released [0.5, 0.9999]
-Q: float = 1e-4          # simple filter, as released for CartPole [1e-12, 1e+12]
-R: float = 1e-2          # simple filter, as released for CartPole [1e-12, 1e+12]
-Q_lunar: float = 1e-2    # simple filter, as released for LunarLander [1e-12, 1e+12]
-R_lunar: float = 1.0     # simple filter, as released for LunarLander [1e-12, 1e+12]
-Q_adaptive: float = 0.1  # adaptive filter, as released for actor-critic and GAE on CartPole [1e-12, 1e+12]
-R_adaptive: float = 1.0  # adaptive filter, as released for actor-critic and GAE on CartPole [1e-12, 1e+12]
-Q_adaptive_lunar: float = 1.0   # adaptive filter, as released for LunarLander [1e-12, 1e+12]
-R_adaptive_lunar: float = 1e-2  # adaptive filter, as released for LunarLander [1e-12, 1e+12]
-alpha: float = 0.9       # memory of the adaptive noise level [0.01, 0.999]
-ema_decay: float = 0.99  # of the moving Z-Score shown beside [0.01, 0.9999]
+gamma: float = 0.99      # discount, as released [0.5, 0.999]
+Q: float = 1e-4          # simple filter, as released for CartPole [1e-06, 0.1]
+R: float = 1e-2          # simple filter, as released for CartPole [0.0001, 1]
+Q_lunar: float = 1e-2    # simple filter, as released for LunarLander [1e-06, 100]
+R_lunar: float = 1.0     # simple filter, as released for LunarLander [1e-06, 100]
+Q_adaptive: float = 0.1  # adaptive filter, as released for actor-critic and GAE on CartPole [1e-06, 100]
+R_adaptive: float = 1.0  # adaptive filter, as released for actor-critic and GAE on CartPole [1e-06, 100]
+Q_adaptive_lunar: float = 1.0   # adaptive filter, as released for LunarLander [1e-06, 100]
+R_adaptive_lunar: float = 1e-2  # adaptive filter, as released for LunarLander [1e-06, 100]
+alpha: float = 0.9       # memory of the adaptive noise level [0.5, 0.95]
+ema_decay: float = 0.99  # of the moving Z-Score shown beside [0.5, 0.999]
+interactive: bool = False  # sliders to play with, in JupyterLab, instead of a grid of pictures
 
 # %%
 rng = np.random.default_rng(seed)
@@ -166,6 +167,18 @@ plots.show(fig, f"At Q/R = 1e-4 a K-Score is {at.loc[1e-4]:.1f} times as large a
 # - **With plain SGD, gradient clipping or an entropy bonus**, everywhere.
 #
 # A change of normalizer that also multiplies the scale by ten is two changes at once, and an experiment that compares them measures both together.
+
+# %% [markdown]
+# Before we go on, play with it.
+# In JupyterLab, set `interactive = True` in the parameters above and move the sliders; on a page, the columns stand for them.
+# Watch three things: $Q/R$ alone decides where the gain settles, $P_0$ decides only how it gets there, and the smaller the gain, the further the K-Score stands out from the innovation score.
+
+# %%
+explore.explore(interactive)
+
+# %% [markdown]
+# A jump of the mean shows what a score is for, and what it costs.
+# A patient filter reports it for many steps; the quick one has forgotten the old mean after two or three, and reports next to nothing.
 
 # %% [markdown]
 # ## White under the model
