@@ -16,9 +16,8 @@ PLAIN = {"Q": 0.01, "R": 1.0, "P0": 1.0, "jump": 5.0}
 CHANGES = ({}, {"Q": 1.0}, {"R": 25.0}, {"P0": 0.0001}, {"jump": 0.0})
 """What each column of the grid changes of the plain setting."""
 
-CAPTION = (
-    "Top: a mean that jumps in the middle, observed through noise of variance 1, and the filter's belief with two standard "
-    "deviations. Middle: its gain. Bottom: the K-Score and the innovation score of each observation.")
+CAPTION = ("Top: a mean that jumps in the middle, observed through noise of variance 1, and the filter's belief with "
+           "two standard deviations. Middle: its gain. Bottom: the K-Score and the innovation score of every step.")
 
 
 def explore(interactive: bool = False, changes: Sequence[dict[str, float]] = CHANGES, seed: int = 0) -> None:
