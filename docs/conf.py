@@ -34,7 +34,8 @@ html_theme = "sphinx_book_theme"
 html_static_path = ["_static"]
 html_css_files = ["book.css"]
 html_extra_path = ["front"]  # an index.html that leads to docs/index.html
-html_theme_options = {"use_download_button": True, "use_fullscreen_button": False, "show_toc_level": 2}
+html_theme_options = {"navbar_persistent": [], "use_fullscreen_button": False}
+html_context = {"default_mode": "light"}
 
 
 def setup(app):
