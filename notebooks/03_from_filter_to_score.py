@@ -280,7 +280,11 @@ white.map(lambda value: f"{value:+.3f}").style.set_caption("Autocorrelation of s
 # With a constant gain the residual $d_t = G_t - x_t$ obeys a short recursion.
 # Subtract $x_t = (1 - K)x_{t-1} + K G_t$ from $G_t$, and write $G_t - x_{t-1}$ as $d_{t-1} + G_t - G_{t-1}$:
 #
-# $$d_t = (1 - K)\,(d_{t-1} + G_t - G_{t-1}), \qquad\text{or, with the delay } B G_t = G_{t-1}:\qquad d = \frac{(1 - K)(1 - B)}{1 - (1 - K)B}\;G . \tag{3.2}$$
+# $$d_t = (1 - K)\,(d_{t-1} + G_t - G_{t-1}), \tag{3.2}$$
+#
+# or, with the delay $B G_t = G_{t-1}$:
+#
+# $$d = \frac{(1 - K)(1 - B)}{1 - (1 - K)B}\;G . \tag{3.3}$$
 #
 # That is a textbook first-order high-pass filter: the numerator *differences* the signal, the denominator forgets.
 # A constant is removed completely; a straight line of slope $s$ leaves the constant $s(1 - K)/K$, so a steadily falling return is scored as steadily bad; fast changes pass.

@@ -204,7 +204,7 @@ plots.show(fig, f"A baseline that has seen the return takes part of the gradient
            "Fraction of the expected gradient against the step: for the filter it decays within about twenty steps to below one tenth, for the episode mean it falls in nearly a straight line to near zero.")
 
 # %% [markdown]
-# This is the high-pass filter (3.2) of chapter 03 again, now in the gradient: after the first steps of an episode, most of what an action brought is subtracted away again.
+# This is the high-pass filter (3.3) of chapter 03 again, now in the gradient: after the first steps of an episode, most of what an action brought is subtracted away again.
 # It does not say that the Z-Score is better, which treats the end of an episode in the same way.
 # It says that neither is the harmless baseline of the theorem, and that the early steps of an episode do most of the learning under both.
 
