@@ -33,6 +33,7 @@ default_role = "code"  # docstrings put names between single backticks
 html_theme = "sphinx_book_theme"
 html_static_path = ["_static"]
 html_css_files = ["book.css"]
+html_favicon = "_static/icon.svg"
 html_extra_path = ["front"]  # an index.html that leads to docs/index.html
 html_theme_options = {"navbar_persistent": [], "use_fullscreen_button": False}
 html_context = {"default_mode": "light"}

@@ -15,6 +15,7 @@ extensions = ["myst_parser", "sphinx_revealjs", "sphinx-mathjax-offline"]
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 mathjax3_config = {"chtml": {"matchFontHeight": False}}  # slides that are not shown yet have no height to match
 
+html_favicon = "../_static/icon.svg"
 revealjs_static_path = ["_static"]
 revealjs_css_files = ["slides.css"]
 revealjs_style_theme = "white"
