@@ -5,7 +5,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))  # for the module beside this file
 
-import reading  # noqa: E402
+import reading
 
 project = "K-Score"
 author = copyright = "The K-Score notebook collection contributors"

@@ -6,7 +6,6 @@ Whatever is not found, or found more than once, stops the build with a sentence.
 
 import re
 import textwrap
-from collections.abc import Iterator
 
 import jinja2
 import nbformat
@@ -22,15 +21,14 @@ CLAIMS = pd.read_csv(reading.ROOT / "data" / "paper" / "claims.csv")
 
 def render(app, docname: str, content: list[str]) -> None:
     """Fill in the [[ calls ]] of the slides that Sphinx has just read."""
-    calls = (figure, equation, says, summary, table, code, claim, title, episodes, experiments)
+    calls = (figure, equation, says, summary, table, code, title, episodes, experiments)
     template = SLIDES.from_string(content[0])
     content[0] = template.render({call.__name__: call for call in calls}, claims=CLAIMS)
 
 
 def figure(chapter: str, heading: str, n: int = 1) -> str:
     """Return the n-th figure under a heading, with its alt text."""
-    pictures = [output for output in _outputs(chapter, heading) if "image/png" in output.get("data", {})]
-    chosen = _nth(pictures, n, f"figure under {heading!r} of chapter {chapter}")
+    chosen = _nth(_outputs(chapter, "image/png", heading), n, f"figure under {heading!r} of chapter {chapter}")
     alt = chosen.metadata["image/png"]["alt"].replace("[", "(").replace("]", ")")
     return f"![{alt}](data:image/png;base64,{''.join(chosen.data['image/png'].split())})"
 
@@ -46,7 +44,7 @@ def equation(tag: str, size: str = "") -> str:
 
 def says(chapter: str, *phrases: str) -> str:
     """Return the sentences that a chapter printed when it ran and that contain these phrases, one each."""
-    printed = [sentence for output in _outputs(chapter) for sentence in _sentences(output)]
+    printed = [sentence for output in _outputs(chapter, "text/markdown") for sentence in _sentences(output)]
     found = [one_of([sentence for sentence in printed if phrase in sentence],
                     f"printed sentence of chapter {chapter} with {phrase!r}") for phrase in phrases]
     return " ".join(found).replace(" %", "\N{NO-BREAK SPACE}%")
@@ -54,20 +52,21 @@ def says(chapter: str, *phrases: str) -> str:
 
 def summary(chapter: str, most: int = 3) -> str:
     """Return the first points of a chapter's printed summary, as a list."""
-    points = [line for output in _outputs(chapter, "Summary") for line in _markdown(output).splitlines() if line.startswith("- ")]
-    return "\n".join(points[:most])
+    printed = "\n".join(output.data["text/markdown"] for output in _outputs(chapter, "text/markdown", "Summary"))
+    return "\n".join([line for line in printed.splitlines() if line.startswith("- ")][:most])
 
 
 def table(chapter: str, heading: str, columns: list[str], rows: list[str] | None = None, n: int = 1) -> str:
     """Return columns, and rows by how they begin, of the n-th table under a heading; "old = new" renames a column."""
-    html = [output.data["text/html"] for output in _outputs(chapter, heading) if "text/html" in output.get("data", {})]
-    lines = [[cell.get_text(" ", strip=True) for cell in row.find_all(["th", "td"])]
-             for row in BeautifulSoup(_nth(html, n, f"table under {heading!r} of chapter {chapter}"), "html.parser").find_all("tr")]
-    body = [line for line in lines[1:] if len(line) == len(lines[0])]
-    places = [lines[0].index(column.split(" = ")[0]) for column in columns]
-    chosen = [next(line for line in body if line[0].startswith(row)) for row in rows] if rows else body
-    head = [column.split(" = ")[-1] for column in columns]
-    return "\n".join(f"| {' | '.join(line)} |" for line in (head, ["---"] * len(places), *([line[i] for i in places] for line in chosen)))
+    found = _nth(_outputs(chapter, "text/html", heading), n, f"table under {heading!r} of chapter {chapter}")
+    html = BeautifulSoup(found.data["text/html"], "html.parser")
+    first, *body = [[cell.get_text(" ", strip=True) for cell in row(["th", "td"])] for row in html("tr")]
+    old, new = zip(*[(column.split(" = ") * 2)[:2] for column in columns], strict=True)
+    places = [first.index(column) for column in old]
+    if rows:
+        body = [one_of([line for line in body if line[0].startswith(row)], f"row {row!r} of a table") for row in rows]
+    lines = [new, ["---"] * len(new), *([line[place] for place in places] for line in body if len(line) == len(first))]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def code(chapter: str, start: str, lines: int | None = None) -> str:
@@ -80,19 +79,14 @@ def code(chapter: str, start: str, lines: int | None = None) -> str:
     return f"```python\n{textwrap.dedent(chr(10).join(chosen)).rstrip()}\n```"
 
 
-def claim(chapter: str) -> str:
-    """Return the claim that a chapter opens with."""
-    return one_of(re.findall(r"^\*\*Claim\.\*\* (.+)$", _prose(_path(chapter)), re.M), f"claim of chapter {chapter}")
-
-
 def title(chapter: str) -> str:
     """Return a chapter's title, without its number."""
     return _cells(chapter)[0].source.splitlines()[0].removeprefix("# ")[3:]
 
 
-def episodes(experiment: str, normalizer: str, source: str = "") -> int:
+def episodes(experiment: str, normalizer: str) -> int:
     """Return a published number of episodes."""
-    rows = NUMBERS[(NUMBERS.id == experiment) & (NUMBERS.normalizer == normalizer) & NUMBERS.source.str.startswith(source)]
+    rows = NUMBERS[(NUMBERS.id == experiment) & (NUMBERS.normalizer == normalizer)]
     return one_of(rows.episodes.tolist(), f"published number of {normalizer} in {experiment}")
 
 
@@ -130,25 +124,22 @@ def _prose(path) -> str:
     return "\n\n".join(cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "markdown")
 
 
-def _outputs(chapter: str, heading: str | None = None) -> Iterator:
-    """Yield the outputs under a heading, or all of a chapter."""
-    here, seen = None, set()
+def _outputs(chapter: str, kind: str, heading: str | None = None) -> list:
+    """Return the outputs of this kind under a heading, or in a whole chapter."""
+    here, seen, outputs = None, set(), []
     for cell in _cells(chapter):
         if cell.cell_type == "markdown" and (found := re.findall(r"^## (.+)$", cell.source, re.M)):
             here = found[-1]
             seen.add(here)
         if heading in (None, here):
-            yield from cell.get("outputs", [])
+            outputs += [output for output in cell.get("outputs", []) if kind in output.get("data", {})]
     if heading and heading not in seen:
         raise ValueError(f"heading must be one of chapter {chapter}, got {heading!r}")
-
-
-def _markdown(output) -> str:
-    return output.get("data", {}).get("text/markdown", "")
+    return outputs
 
 
 def _sentences(output) -> list[str]:
-    points = re.split(r"\n\s*\n|\n?^- ", _markdown(output), flags=re.M)
+    points = re.split(r"\n\s*\n|\n?^- ", output.data["text/markdown"], flags=re.M)
     return [sentence for point in points for sentence in re.split(r"(?<=[.!?]) (?=[A-Z$*(])", _plain(point))]
 
 

@@ -1,7 +1,7 @@
 """What the book changes in a chapter while it reads it; the files in notebooks/ stay as they are.
 
-In a chapter everything is plain: equations carry a `\\tag`, prose refers to them as "(P3a)" or "(2.1)", works are named by
-their titles, solutions are tagged. Here the references become links, the titles citations, the solutions dropdowns.
+In a chapter everything is plain: equations carry a `\\tag`, prose refers to them as "(P3a)" or "(2.1)", works are
+named by their titles, solutions are tagged. Here references become links, titles citations, solutions dropdowns.
 """
 
 import re
@@ -12,6 +12,7 @@ import nbformat
 
 ROOT = Path(__file__).parents[1]
 FACTS = "/notebooks/00_start_here.ipynb#notation"  # the table of the labels P1, D1, R1, ...
+PROMPTS = {"code_prompt_show": "Show the solution", "code_prompt_hide": "Hide the solution"}
 TAG = re.compile(r"\\tag\{([^}]+)\}")
 REFERENCE = re.compile(r"""
     ```.*?``` | `[^`]*` | \$\$.*?\$\$ | \$[^$]*\$       # code and mathematics stay as they are
@@ -28,7 +29,8 @@ def prepare(app, docname: str, content: list[str]) -> None:
 def chapter(text: str, name: str) -> str:
     """Return a notebook as the book shows it."""
     notebook = nbformat.reads(text, as_version=4)
-    notebook.cells[0].source += f"\n\nDownload: {{download}}`notebook <{name}.ipynb>` · {{download}}`script <{name}.py>`"
+    downloads = f"{{download}}`notebook <{name}.ipynb>` · {{download}}`script <{name}.py>`"
+    notebook.cells[0].source += f"\n\nDownload: {downloads}"
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = cited(linked(anchored(cell.source)))
@@ -39,7 +41,7 @@ def chapter(text: str, name: str) -> str:
                 cell.metadata.setdefault("mystnb", {})["image"] = {"alt": alt}
         if "solution" in cell.metadata.get("tags", []):
             cell.metadata.tags.append("hide-input")
-            cell.metadata.setdefault("mystnb", {}).update(code_prompt_show="Show the solution", code_prompt_hide="Hide it")
+            cell.metadata.setdefault("mystnb", {}).update(PROMPTS)
     return nbformat.writes(notebook)
 
 

@@ -49,7 +49,8 @@ def test_a_reference_is_told_from_other_parentheses():
 
 def test_cited_works_are_in_the_bibliography():
     assert reading.key("K-Score") == "xia_kscore"
-    assert reading.cited("*so* **References.** A. Author, *Optimal Filtering*.").endswith("*Optimal Filtering* {cite}`anderson1979optimal`.")
+    cited = reading.cited("*so* **References.** A. Author, *Optimal Filtering*.")
+    assert cited == "*so* **References.** A. Author, *Optimal Filtering* {cite}`anderson1979optimal`."
     with pytest.raises(ValueError, match="got no title like 'A work of nobody'"):
         reading.key("A work of nobody")
     for text in PROSE.values():

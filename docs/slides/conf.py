@@ -1,11 +1,11 @@
-"""The slides: four lectures that take their figures, equations and numbers from the published chapters (`make slides`)."""
+"""The slides: lectures that take their figures, equations and numbers from the published chapters (`make slides`)."""
 
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # for the modules in docs/
 
-import published  # noqa: E402
+import published
 
 project = "K-Score: four lectures"
 author = copyright = "The K-Score notebook collection contributors"

@@ -22,7 +22,7 @@ def pages(folder):
 @pytest.fixture(scope="session")
 def chromium():
     if CHROMIUM is None:
-        pytest.skip("no browser is installed: the book is looked at in chromium, which Debian's package of that name brings")
+        pytest.skip("no browser is installed: the book is looked at in chromium, a package of that name on Debian")
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:

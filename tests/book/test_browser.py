@@ -12,12 +12,14 @@ FORMULAS = "[document.querySelectorAll('.math').length, document.querySelectorAl
 WIDTHS = "[document.documentElement.scrollWidth, window.innerWidth]"
 FITS = """() => {
     const slide = Reveal.getCurrentSlide(), [width, height] = [innerWidth, innerHeight];
-    const seen = [...slide.querySelectorAll('h2, h3, p, li, img, td, pre, mjx-container')].filter(e => !e.closest('aside'));
-    const boxes = seen.map(e => e.getBoundingClientRect());
+    const all = [...slide.querySelectorAll('h2, h3, p, li, img, td, pre, mjx-container')];
+    const boxes = all.filter(e => !e.closest('aside')).map(e => e.getBoundingClientRect());
     return boxes.every(box => box.right <= width && box.bottom <= height && box.left >= 0 && box.top >= 0);
 }"""
-LETTERS = """() => Math.min(...[...Reveal.getCurrentSlide().querySelectorAll('p, li, td')].filter(e => !e.closest('aside'))
-    .map(e => parseFloat(getComputedStyle(e).fontSize)))"""
+LETTERS = """() => {
+    const all = [...Reveal.getCurrentSlide().querySelectorAll('p, li, td')].filter(e => !e.closest('aside'));
+    return Math.min(...all.map(e => parseFloat(getComputedStyle(e).fontSize)));
+}"""
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda page: str(page.relative_to(BOOK)))

@@ -80,7 +80,7 @@ def test_an_equation_can_be_linked_to(tag, path):
 
 
 def test_chapters_refer_to_equations_of_other_chapters():
-    links = {(path.stem[:2], link["href"]) for path in CHAPTERS for link in chapter(path).select("article a[href*='#eq-']")}
+    links = {(path.stem[:2], link["href"]) for path in CHAPTERS for link in chapter(path).select("a[href*='#eq-']")}
     assert ("02", "01_filter_derivation.html#eq-1-5") in links
     assert ("04", "03_from_filter_to_score.html#eq-3-3") in links
 
@@ -92,9 +92,10 @@ def test_every_work_is_in_the_bibliography_and_chapters_cite_them():
 
 
 def test_the_glossary_has_the_words_of_the_project():
-    terms = {term.get_text().removesuffix("#").strip() for term in soup(BOOK / "docs" / "glossary.html").select("dl.glossary dt")}
-    assert terms >= {"episode", "return", "advantage", "score", "belief", "gain", "innovation", "run", "study", "censored",
-                     "restricted mean", "stream", "refit"}
+    entries = soup(BOOK / "docs" / "glossary.html").select("dl.glossary dt")
+    assert {entry.get_text().removesuffix("#").strip() for entry in entries} >= {
+        "episode", "return", "advantage", "score", "belief", "gain", "innovation", "run", "study", "censored",
+        "restricted mean", "stream", "refit"}
 
 
 @pytest.mark.parametrize("name", ["README", "PLAN"])
@@ -105,7 +106,7 @@ def test_the_data_has_its_pages(name):
 
 def test_the_reference_has_the_public_things_only():
     names = {dt["id"] for dt in soup(BOOK / "docs" / "api.html").select("dt.sig[id]")}
-    assert {"kscore.filters.update", "kscore.normalizers.make", "kscore.training.RunConfig", "kscore.stats.survival"} <= names
+    assert names >= {"kscore.filters.update", "kscore.normalizers.make", "kscore.training.train"}
     assert not [name for name in names if re.search(r"\._[a-z]", name)]
 
 
