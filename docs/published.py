@@ -75,7 +75,7 @@ def code(chapter: str, start: str, lines: int | None = None) -> str:
     first, *rest = one_of([source[i:] for source in found for i, line in enumerate(source) if line.startswith(start)],
                           f"line of code in chapter {chapter} that begins with {start!r}")
     end = next((i for i, line in enumerate(rest) if line and not line.startswith(" ")), len(rest))
-    chosen = [first, *rest[:end]][:lines]
+    chosen = [re.sub(r"\s{2,}#", "  #", line) for line in [first, *rest[:end]][:lines]]
     return f"```python\n{textwrap.dedent(chr(10).join(chosen)).rstrip()}\n```"
 
 

@@ -14,7 +14,8 @@ FITS = """() => {
     const slide = Reveal.getCurrentSlide(), [width, height] = [innerWidth, innerHeight];
     const all = [...slide.querySelectorAll('h2, h3, p, li, img, td, pre, mjx-container')];
     const boxes = all.filter(e => !e.closest('aside')).map(e => e.getBoundingClientRect());
-    return boxes.every(box => box.right <= width && box.bottom <= height && box.left >= 0 && box.top >= 0);
+    const cut = [...slide.querySelectorAll('pre, pre *')].some(e => e.scrollWidth > e.clientWidth && e.clientWidth);
+    return !cut && boxes.every(box => box.right <= width && box.bottom <= height && box.left >= 0 && box.top >= 0);
 }"""
 LETTERS = """() => {
     const all = [...Reveal.getCurrentSlide().querySelectorAll('p, li, td')].filter(e => !e.closest('aside'));
