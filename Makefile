@@ -4,13 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
 BENCH_READY := $(VENV)/.installed-bench
+BOOK_READY := $(VENV)/.installed-book
 NOTEBOOKS := $(wildcard notebooks/*.py)
 
-.PHONY: help run test lab sync publish report study lint bench clean
+.PHONY: help run test lab sync publish report study book slides test-book lint bench clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: $(READY)  ## execute every chapter into build/ and write an HTML page of each
 	@$(BIN)/python -m kscore run
@@ -34,6 +35,17 @@ report: $(READY)  ## write the replication report as one printable file, build/r
 study: $(READY)  ## train what the recorded study lacks (hours from nothing; stop and go on at any time)
 	@$(BIN)/python -m kscore study
 
+book: $(BOOK_READY)  ## bind the published chapters to a book, build/book/index.html
+	@rm -rf build/book
+	@$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -c docs . build/book
+
+slides: $(BOOK_READY)  ## make the slides of the lectures, build/slides/index.html
+	@rm -rf build/slides
+	@$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -b revealjs docs/slides build/slides
+
+test-book: book slides  ## build both and test them, in Chromium if it is installed
+	@$(BIN)/python -m pytest -n 0 tests/book
+
 lint: $(READY)  ## check the code with ruff
 	@$(BIN)/ruff check .
 
@@ -45,6 +57,10 @@ clean:  ## remove build/ (keep the environment and everything recorded)
 
 $(BENCH_READY): $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,bench]'
+	@touch $@
+
+$(BOOK_READY): $(READY)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,book]'
 	@touch $@
 
 $(READY): pyproject.toml constraints.txt

@@ -86,9 +86,9 @@ observed = latent + rng.normal(0, np.sqrt(R), steps)
 # | $R$ | variance of the observation noise | `R` | number |
 # | $K_t$ | the gain: the share of a surprise that the belief takes over | `K` | number |
 #
-# The model that ties them together (P1 in our list of facts from the paper) has two lines:
+# The model that ties them together has two lines (P1 is its label in our list of facts from the paper; equations without such a label are numbered by chapter):
 #
-# $$m_t = m_{t-1} + w_t,\quad w_t \sim \mathcal N(0, Q) \qquad\qquad z_t = m_t + v_t,\quad v_t \sim \mathcal N(0, R).$$
+# $$m_t = m_{t-1} + w_t,\quad w_t \sim \mathcal N(0, Q) \qquad\qquad z_t = m_t + v_t,\quad v_t \sim \mathcal N(0, R). \tag{P1}$$
 #
 # A number we care about wanders a little at every step, and we see it through noise.
 # (The paper writes $x_t$ both for the latent mean and for its estimate; we keep $x_t$ for the estimate.)
@@ -106,7 +106,7 @@ observed = latent + rng.normal(0, np.sqrt(R), steps)
 # Bayes' rule says exactly how close.
 # Write the prior as a Gaussian in the unknown $m$, write the likelihood of seeing $z$ given $m$ as another, multiply, and normalize:
 #
-# $$p(m \mid z) \;\propto\; \underbrace{\exp\!\Big(-\frac{(m - x^-)^2}{2P^-}\Big)}_{\text{prior}}\; \underbrace{\exp\!\Big(-\frac{(z - m)^2}{2R}\Big)}_{\text{likelihood}}.$$
+# $$p(m \mid z) \;\propto\; \underbrace{\exp\!\Big(-\frac{(m - x^-)^2}{2P^-}\Big)}_{\text{prior}}\; \underbrace{\exp\!\Big(-\frac{(z - m)^2}{2R}\Big)}_{\text{likelihood}}. \tag{1.1}$$
 #
 # No formula of Kalman's is needed to carry this out: a grid of candidate values and a multiplication will do.
 
@@ -156,10 +156,10 @@ plots.show(fig, "The product of two Gaussians lies between them, nearer to the s
 # %% [markdown]
 # ## The product of two Gaussians is a Gaussian
 #
-# Collect the exponent in powers of $m$.
+# Collect the exponent of (1.1) in powers of $m$.
 # A Gaussian with mean $x$ and variance $P$ has the exponent $-\tfrac{1}{2P}m^2 + \tfrac{x}{P}m + \text{const}$, so two coefficients are all we have to read off:
 #
-# $$\frac1P = \frac1{P^-} + \frac1R, \qquad \frac xP = \frac{x^-}{P^-} + \frac zR .$$
+# $$\frac1P = \frac1{P^-} + \frac1R, \qquad \frac xP = \frac{x^-}{P^-} + \frac zR . \tag{1.2}$$
 #
 # *Precisions add* (a precision is one over a variance), and the new mean is the precision-weighted average of the two old ones.
 # Let a computer algebra system do the collecting, so that no slip of ours goes unnoticed.
@@ -177,7 +177,7 @@ Markdown(f"$P = {sp.latex(sp.simplify(P))}, \\qquad x = {sp.latex(sp.simplify(x)
 # %% [markdown]
 # ## From weighted average to gain
 #
-# The same two numbers can be written so that they tell another story.
+# The two numbers of (1.2) can be written so that they tell another story.
 # Define the **gain**
 #
 # $$K = \frac{P^-}{P^- + R}, \tag{P3a}$$
@@ -221,7 +221,7 @@ Markdown(f"By formula the posterior is **{by_formula.mean:.4f} ± {np.sqrt(by_fo
 #
 # and because the two errors are independent, its variance is
 #
-# $$V(k) = (1 - k)^2 P^- + k^2 R .$$
+# $$V(k) = (1 - k)^2 P^- + k^2 R . \tag{1.3}$$
 #
 # That is a parabola in $k$.
 # Setting its slope to zero, $-2(1 - k)P^- + 2kR = 0$, gives $k = P^-/(P^- + R)$: the gain of (P3a) again, this time without assuming that anything is Gaussian.
@@ -292,7 +292,7 @@ Markdown(f"Convolving $\\mathcal N(1, 0.5)$ with a drift of variance 0.8 gives v
 #
 # Here are the five lines, two to predict and three to update:
 #
-# $$x_t^- = x_{t-1}, \qquad P_t^- = P_{t-1} + Q, \qquad K_t = \frac{P_t^-}{P_t^- + R}, \qquad x_t = x_t^- + K_t\,(z_t - x_t^-), \qquad P_t = (1 - K_t)\,P_t^- .$$
+# $$x_t^- = x_{t-1}, \qquad P_t^- = P_{t-1} + Q, \qquad K_t = \frac{P_t^-}{P_t^- + R}, \qquad x_t = x_t^- + K_t\,(z_t - x_t^-), \qquad P_t = (1 - K_t)\,P_t^- . \tag{1.4}$$
 #
 # And here is a case that works out in fractions.
 # We start at $x_0 = 0$ with variance $P_0 = 5$; the drift has $Q = 1$ and the noise $R = 2$.
@@ -407,10 +407,10 @@ plots.show(fig, f"The belief follows the hidden mean; the band of two standard d
 # ## Two old friends
 #
 # **With $Q = 0$ the filter averages.**
-# If the mean does not move, precisions simply pile up: after $t$ observations $1/P_t = 1/P_0 + t/R$.
+# If the mean does not move, precisions simply pile up by (1.2): after $t$ observations $1/P_t = 1/P_0 + t/R$.
 # The belief is then the average of all observations, with the prior counted as $n_0 = R/P_0$ extra observations at $x_0$:
 #
-# $$x_t = \frac{n_0 x_0 + z_1 + \dots + z_t}{n_0 + t}, \qquad K_t = \frac{1}{n_0 + t}.$$
+# $$x_t = \frac{n_0 x_0 + z_1 + \dots + z_t}{n_0 + t}, \qquad K_t = \frac{1}{n_0 + t}. \tag{1.5}$$
 #
 # With a vague prior ($P_0 \to \infty$) this is the plain running mean, $K_t = 1/t$.
 

@@ -92,10 +92,12 @@ time_axis = np.arange(1, steps + 1)
 #
 # One step of the variance recursion adds $Q$ and then shrinks by $1 - K$:
 #
-# $$P_t = f(P_{t-1}), \qquad f(P) = \frac{(P + Q)\,R}{P + Q + R}.$$
+# $$P_t = f(P_{t-1}), \qquad f(P) = \frac{(P + Q)\,R}{P + Q + R}. \tag{2.1}$$
 #
 # At rest $P = f(P)$, which is a quadratic, $P^2 + QP - QR = 0$.
-# It has one positive root.
+# It has one positive root, and the gain follows from it:
+#
+# $$P_\infty = \tfrac12\Big(\sqrt{Q^2 + 4QR} - Q\Big), \qquad K_\infty = P_\infty / R. \tag{P7}$$
 
 # %%
 P, q, r = sp.symbols("P Q R", positive=True)
@@ -113,7 +115,9 @@ Markdown(f"$P_\\infty = {sp.latex(P_inf)}, \\qquad P_\\infty^- = P_\\infty + Q, 
 # %% [markdown]
 # The last two assertions are about *speed*.
 # For every $P \ge 0$ the slope is $0 < f'(P) = R^2/(P + Q + R)^2 \le \big(R/(Q + R)\big)^2$, which is less than one when $Q > 0$: $f$ is a contraction, so every start leads to $P_\infty$.
-# Close to the fixed point the slope is $(1 - K_\infty)^2$, and a small deviation shrinks by that factor every step (D1).
+# Close to the fixed point the slope is $(1 - K_\infty)^2$, and a small deviation shrinks by that factor every step:
+#
+# $$P_{t+1} - P_\infty \approx (1 - K_\infty)^2\,(P_t - P_\infty). \tag{D1}$$
 #
 # Everything on this page depends on $Q$ and $R$ through their ratio $\rho = Q/R$, up to units.
 # Divide the quadratic by $R^2$ and it speaks of $K_\infty = P_\infty/R$ and $\rho$ only: $K^2 + \rho K - \rho = 0$.
@@ -130,8 +134,8 @@ Markdown(f"$P_\\infty = {sp.latex(P_inf)}, \\qquad P_\\infty^- = P_\\infty + Q, 
 # How sure can we be of a formula?
 # We ask four witnesses who share as little as possible:
 #
-# 1. the **recursion**, iterated until it stops moving;
-# 2. the **closed form** as the paper prints it;
+# 1. the **recursion** (2.1), iterated until it stops moving;
+# 2. the **closed form** (P7) as the paper prints it;
 # 3. `scipy.linalg.solve_discrete_are`, which knows nothing of scalars: it solves the discrete algebraic Riccati equation by an eigenvalue problem and returns $P_\infty^-$;
 # 4. `kscore.filters.steady_state`, which uses the algebraically equal form $K = 2\sqrt Q / (\sqrt{Q + 4R} + \sqrt Q)$.
 #
@@ -196,7 +200,7 @@ worst
 # %% [markdown]
 # ## How fast it gets there
 #
-# A deviation from $P_\infty$ shrinks by $(1 - K_\infty)^2$ per step.
+# A deviation from $P_\infty$ shrinks by $(1 - K_\infty)^2$ per step (D1).
 # So the number of steps to halve it is $\ln 2 / (-2\ln(1 - K_\infty))$: few for a quick filter, many for a patient one.
 # We measure the factor on the recursion itself: late enough that the deviation is small, early enough that it is not yet rounding error.
 
@@ -244,9 +248,9 @@ plots.show(fig, "Straight after the first steps, down to rounding: the approach 
 # For $Q \ll R$ the paper uses $P_\infty \approx \sqrt{QR}$.
 # Pull $\sqrt{QR}$ out of the closed form, with $\rho = Q/R$:
 #
-# $$P_\infty = \sqrt{QR}\,\Big(\sqrt{1 + \rho/4} - \tfrac12\sqrt\rho\Big) = \sqrt{QR}\,\Big(1 - \tfrac12\sqrt\rho + \tfrac18\rho - \dots\Big).$$
+# $$P_\infty = \sqrt{QR}\,\Big(\sqrt{1 + \rho/4} - \tfrac12\sqrt\rho\Big) = \sqrt{QR}\,\Big(1 - \tfrac12\sqrt\rho + \tfrac18\rho - \dots\Big). \tag{2.2}$$
 #
-# So the shortcut is too large, by a relative error of about $\tfrac12\sqrt\rho$.
+# So by (2.2) the shortcut is too large, by a relative error of about $\tfrac12\sqrt\rho$.
 # That is slow to vanish: to halve the error, $Q/R$ has to fall to a quarter.
 
 # %%
@@ -267,7 +271,7 @@ plots.show(fig, f"The shortcut is {100 * at[1e-4]:.1f} % too large at Q/R = 1e-4
 # ## A mean that stands still
 #
 # Before we ask how to follow a moving mean, a word on one that does not move.
-# The sample mean of $t$ independent observations of variance $\sigma^2$ has the mean squared error $\sigma^2/t$ (P8), and the filter with $Q = 0$ and a vague prior *is* the sample mean, so its own variance $P_t$ should say the same.
+# The sample mean of $t$ independent observations of variance $\sigma^2$ has the mean squared error $\sigma^2/t$ (P8), and the filter with $Q = 0$ and a vague prior *is* the sample mean (1.5), so its own variance $P_t$ should say the same.
 # We simulate many streams and let them vote.
 
 # %%
@@ -301,13 +305,13 @@ plots.show(fig, f"P8 holds: the pointwise 95 % interval covers σ²/t at {100 * 
 # The filter, however, is told some other $Q'$ and $R'$; in reinforcement learning it always is, since nobody knows them.
 # In its steady state it tracks with a constant gain $k = K_\infty(Q'/R')$, and its error obeys
 #
-# $$e_t = x_t - m_t = (1 - k)(e_{t-1} - w_t) + k\,v_t .$$
+# $$e_t = x_t - m_t = (1 - k)(e_{t-1} - w_t) + k\,v_t . \tag{2.3}$$
 #
-# Square it, take means, and ask for the variance that reproduces itself, $V = (1 - k)^2(V + Q) + k^2 R$:
+# Square it, take means, and ask for the variance that reproduces itself, $V = (1 - k)^2(V + Q) + k^2 R$, which is (1.3) with $P^- = V + Q$:
 #
-# $$V_\infty(k) = \frac{(1 - k)^2 Q + k^2 R}{1 - (1 - k)^2}.$$
+# $$V_\infty(k) = \frac{(1 - k)^2 Q + k^2 R}{1 - (1 - k)^2}. \tag{2.4}$$
 #
-# Before using that formula, we check it against simulated streams: if we start every tracker with an error of that variance, the error at the end must have the same variance again.
+# Before using (2.4), we check it against simulated streams: if we start every tracker with an error of that variance, the error at the end must have the same variance again.
 
 # %%
 def tracking_mse(k: float, Q: float, R: float) -> float:

@@ -28,9 +28,9 @@
 # ## Question
 #
 # A policy-gradient method multiplies each step's log-probability by a score.
-# The paper proposes to make the score from the filter (P4),
+# The paper proposes to make the score from the filter,
 #
-# $$\hat G_t = \frac{G_t - x_t}{\sqrt{P_t + \varepsilon}},$$
+# $$\hat G_t = \frac{G_t - x_t}{\sqrt{P_t + \varepsilon}}, \tag{P4}$$
 #
 # in place of a z-score.
 # We ask what this does to a signal, before any learning is involved.
@@ -104,12 +104,12 @@ rng = np.random.default_rng(seed)
 # The K-Score uses the second.
 # Since $x_t = x_t^- + K_t\nu_t$, the two are proportional:
 #
-# $$G_t - x_t = (1 - K_t)\,\nu_t .$$
+# $$G_t - x_t = (1 - K_t)\,\nu_t . \tag{3.1}$$
 #
 # Under the model the innovation has variance $S_t = P_t^- + R$; and from $K = P^-/(P^- + R)$ follow $S = R/(1 - K)$ and $P = KR$.
-# Put together, with ε neglected (D2):
+# Put together, with ε neglected:
 #
-# $$\operatorname{Var}[\hat G] = \frac{(1 - K)^2 S}{P} = \frac{(1 - K)^2}{K R}\cdot\frac{R}{1 - K} = \frac{1 - K}{K}.$$
+# $$\operatorname{Var}[\hat G] = \frac{(1 - K)^2 S}{P} = \frac{(1 - K)^2}{K R}\cdot\frac{R}{1 - K} = \frac{1 - K}{K}. \tag{D2}$$
 #
 # The filter divides by $\sqrt P$, its doubt about the *mean*, where a z-score divides by the spread of the *returns*.
 # A confident filter has a small $P$, so its scores are large; the more patient the filter, the larger.
@@ -157,7 +157,7 @@ plots.show(fig, f"At Q/R = 1e-4 a K-Score is {at.loc[1e-4]:.1f} times as large a
 # The curve crosses one where $K = \tfrac12$, that is at $Q/R = \tfrac12$, and nowhere else.
 #
 # The assertion inside the loop says more than the picture.
-# At every step the K-Score is *exactly* $\sqrt{(1 - K_t)/K_t}$ times the innovation score; in the steady state that factor is one constant for all.
+# By (3.1), at every step the K-Score is *exactly* $\sqrt{(1 - K_t)/K_t}$ times the innovation score; in the steady state that factor is one constant for all.
 # The direction of a policy gradient made from one or the other is then the same; only its length differs.
 # So where does the length matter?
 #
@@ -293,7 +293,11 @@ white.map(lambda value: f"{value:+.3f}").style.set_caption("Autocorrelation of s
 # With a constant gain the residual $d_t = G_t - x_t$ obeys a short recursion.
 # Subtract $x_t = (1 - K)x_{t-1} + K G_t$ from $G_t$, and write $G_t - x_{t-1}$ as $d_{t-1} + G_t - G_{t-1}$:
 #
-# $$d_t = (1 - K)\,(d_{t-1} + G_t - G_{t-1}), \qquad\text{or, with the delay } B G_t = G_{t-1}:\qquad d = \frac{(1 - K)(1 - B)}{1 - (1 - K)B}\;G .$$
+# $$d_t = (1 - K)\,(d_{t-1} + G_t - G_{t-1}), \tag{3.2}$$
+#
+# or, with the delay $B G_t = G_{t-1}$:
+#
+# $$d = \frac{(1 - K)(1 - B)}{1 - (1 - K)B}\;G . \tag{3.3}$$
 #
 # That is a textbook first-order high-pass filter: the numerator *differences* the signal, the denominator forgets.
 # A constant is removed completely; a straight line of slope $s$ leaves the constant $s(1 - K)/K$, so a steadily falling return is scored as steadily bad; fast changes pass.
@@ -481,9 +485,9 @@ pd.Series(ranges, name=f"range of one sample's score over {len(orders)} orders, 
 # %% [markdown]
 # ## The adaptive variant, in both readings
 #
-# The paper's adaptive filter re-estimates the noise from squared surprises (P6):
+# The paper's adaptive filter re-estimates the noise from squared surprises:
 #
-# $$R_t = \alpha R_{t-1} + (1 - \alpha)\,(z_t - x_{t-1})^2 .$$
+# $$R_t = \alpha R_{t-1} + (1 - \alpha)\,(z_t - x_{t-1})^2 . \tag{P6}$$
 #
 # It does not say whether the gain at step $t$ uses $R_{t-1}$ or the new $R_t$.
 # The released code computes the gain first (`R_timing="after"`); the other order is as natural (`"before"`).
@@ -741,7 +745,7 @@ Markdown(f"""
 
 # %% [markdown]
 # **References.** Z. Xia and Q. Li, *K-Score*; released code at commit 5667b45 of the repository named in its abstract.
-# H. Wang and co-authors, *Kalman Filter Enhanced Group Relative Policy Optimization* (KRPO, 2025).
+# H. Wang and co-authors, *Kalman Filter Enhanced GRPO for Reinforcement Learning-Based Language Model Reasoning* (KRPO, 2025).
 # H. van Hasselt and co-authors, *Learning values across many orders of magnitude* (PopArt, 2016), on scale as a problem of its own.
 # T. Kailath, *An innovations approach to least-squares estimation*, IEEE Transactions on Automatic Control 13 (1968).
 

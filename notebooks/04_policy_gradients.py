@@ -98,14 +98,14 @@ rng = np.random.default_rng(seed)
 # One identity moves the derivative inside: $\nabla p = p\,\nabla\log p$.
 # For a single decision among actions with rewards $G(a)$,
 #
-# $$\nabla J = \nabla\sum_a \pi_\theta(a)\,G(a) = \sum_a \pi_\theta(a)\,\nabla\log\pi_\theta(a)\,G(a) = \mathbb E\big[\nabla\log\pi_\theta(a)\;G(a)\big].$$
+# $$\nabla J = \nabla\sum_a \pi_\theta(a)\,G(a) = \sum_a \pi_\theta(a)\,\nabla\log\pi_\theta(a)\,G(a) = \mathbb E\big[\nabla\log\pi_\theta(a)\;G(a)\big]. \tag{4.1}$$
 #
-# The right-hand side can be estimated by acting: sample an action, weigh the gradient of its log-probability by what it brought.
+# The right-hand side of (4.1) can be estimated by acting: sample an action, weigh the gradient of its log-probability by what it brought.
 # For an episode $\tau$ of many decisions, $p_\theta(\tau) = \rho(s_0)\prod_t \pi_\theta(a_t \mid s_t)\,p(s_{t+1} \mid s_t, a_t)$, so $\nabla\log p_\theta(\tau) = \sum_t\nabla\log\pi_\theta(a_t \mid s_t)$: the environment drops out.
 # A reward that came before $a_t$ is already fixed when $a_t$ is drawn, and $\mathbb E[\nabla\log\pi_\theta(a_t \mid s_t)\mid s_t] = \sum_a\nabla\pi_\theta(a \mid s_t) = \nabla 1 = 0$, so it contributes nothing.
 # What is left weighs step $t$ by the return $G_t$ from $t$ on:
 #
-# $$\nabla J = \mathbb E\Big[\sum_t \nabla\log\pi_\theta(a_t \mid s_t)\;G_t\Big].$$
+# $$\nabla J = \mathbb E\Big[\sum_t \nabla\log\pi_\theta(a_t \mid s_t)\;G_t\Big]. \tag{4.2}$$
 #
 # (With discounting, the exact gradient of $\mathbb E[G_0]$ has a further factor $\gamma^t$; most implementations leave it out, and so do we.)
 #
@@ -165,9 +165,9 @@ plots.show(fig, f"A parabola. Its bottom is at E[|∇log π|² G] / E[|∇log π
 # With a constant gain, $x_t$ holds $G_t$ with the total weight $K\sum_{j=0}^t \big((1-K)\gamma\big)^j$; everything else in it was settled before $a_t$ and averages out.
 # So what remains of the expected gradient at step $t$ is the fraction
 #
-# $$c_t = 1 - K\sum_{j=0}^{t}\big((1 - K)\gamma\big)^j .$$
+# $$c_t = 1 - K\sum_{j=0}^{t}\big((1 - K)\gamma\big)^j . \tag{4.3}$$
 #
-# The same reasoning applies to the mean of the episode, which holds $G_t$ with the weight $\tfrac1N\sum_{j=0}^t\gamma^j$.
+# The reasoning of (4.3) applies to the mean of the episode as well, which holds $G_t$ with the weight $\tfrac1N\sum_{j=0}^t\gamma^j$.
 # To check both, we need an environment in which the expected gradient is known: $N$ coin flips, each paid by its own outcome.
 #
 # *Predict the plot:* which steps keep most of their gradient, the early ones or the late ones?
@@ -204,7 +204,7 @@ plots.show(fig, f"A baseline that has seen the return takes part of the gradient
            "Fraction of the expected gradient against the step: for the filter it decays within about twenty steps to below one tenth, for the episode mean it falls in nearly a straight line to near zero.")
 
 # %% [markdown]
-# This is the high-pass filter of chapter 03 again, now in the gradient: after the first steps of an episode, most of what an action brought is subtracted away again.
+# This is the high-pass filter (3.3) of chapter 03 again, now in the gradient: after the first steps of an episode, most of what an action brought is subtracted away again.
 # It does not say that the Z-Score is better, which treats the end of an episode in the same way.
 # It says that neither is the harmless baseline of the theorem, and that the early steps of an episode do most of the learning under both.
 
@@ -242,7 +242,7 @@ def algorithm_1(normalizer, episodes: int, seed: int, gamma: float = 0.99) -> li
 
 # %% [markdown]
 # Twenty-odd lines, and one of them is what this whole collection is about.
-# (`.mean()` is Algorithm 1's; it divides by the length of the episode, which the actions decide, and so departs a little from the exact gradient. The presets below sum instead.)
+# (`.mean()` is Algorithm 1's; it divides by the length of the episode, which the actions decide, and so departs a little from the exact gradient (4.2). The presets below sum instead.)
 # We let it play for a few episodes, once with the streamed K-Score and once with the Z-Score.
 
 # %%
