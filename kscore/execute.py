@@ -1,7 +1,7 @@
 """Execute one notebook in a process of its own, and say on standard output how it goes, a JSON line an event.
 
-`python -m kscore.execute` reads its task from standard input, {"source", "target", "parameters", "scratch"}, and
-watches it: when whoever started it is gone, it ends its kernel and itself. Nothing is imported from here.
+`python -m kscore.execute` reads its task from standard input, {"source", "target", "parameters", "limit", "scratch"},
+and watches it: when whoever started it is gone, it ends its kernel and itself. Nothing is imported from here.
 """
 
 import json
@@ -12,7 +12,7 @@ import threading
 from pathlib import Path
 
 import papermill
-from nbclient.exceptions import DeadKernelError
+from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from papermill.engines import NBClientEngine, papermill_engines
 from papermill.exceptions import PapermillExecutionError
 from traitlets.config import Config
@@ -44,17 +44,23 @@ class Telling(NBClientEngine):
         return super().execute_managed_notebook(nb_man, *arguments, **options)
 
 
-def execute(source: Path, target: Path, parameters: dict, scratch: str) -> dict:
-    """Execute a notebook into another file and return how it ended; the kernel talks over IPC, not over a port."""
+def execute(source: Path, target: Path, parameters: dict, limit: int | None, scratch: str) -> dict:
+    """Execute a notebook into another file and return how it ended; the kernel talks over IPC, not over a port.
+
+    `limit` is how many seconds one cell may take.
+    """
     config = Config({"KernelManager": {"transport": "ipc", "ip": f"{scratch}/s",
                                        "connection_file": f"{scratch}/kernel.json"}})
     config.AsyncKernelManager = config.KernelManager
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         papermill.execute_notebook(_as_it_is(source), _as_it_is(target), parameters, kernel_name="python3",
-                                   config=config, engine_name=Telling.__name__, progress_bar=False, cwd=None)
+                                   config=config, engine_name=Telling.__name__, progress_bar=False, cwd=None,
+                                   execution_timeout=limit)
     except PapermillExecutionError as failure:
         return {"status": "failed", "cell": failure.cell_index + 1, "error": f"{failure.ename}: {failure.evalue}"}
+    except CellTimeoutError:
+        return {"status": "failed", "error": f"stopped after {limit} s"}
     except DeadKernelError:
         return {"status": "failed", "error": "the kernel died: killed, or out of memory"}
     except OSError as failure:
@@ -82,7 +88,8 @@ def main() -> None:
     task = json.loads(sys.stdin.readline())
     threading.Thread(target=_end_with_parent, args=(task["scratch"],), daemon=True).start()
     papermill_engines.register(Telling.__name__, Telling)
-    say(event="end", **execute(Path(task["source"]), Path(task["target"]), task["parameters"], task["scratch"]))
+    say(event="end", **execute(Path(task["source"]), Path(task["target"]), task["parameters"], task["limit"],
+                               task["scratch"]))
 
 
 if __name__ == "__main__":
