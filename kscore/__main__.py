@@ -1,4 +1,4 @@
-"""The command line: `kscore list`, `run`, `study`, `publish`, `report`, `course` and `status`, or `python -m kscore`."""
+"""The command line: `kscore list`, `run`, `study`, `publish`, `report`, `course`, `status` (`python -m kscore`)."""
 
 import argparse
 import os
