@@ -125,7 +125,7 @@ def check(copy: Path, limit: int = 60) -> list[Result]:
             break
         where = together["cells"][outcome.cell - 1]["metadata"].get("exercise") if outcome.cell else None
         if where is None or where in stopped:
-            told = f"the chapter stopped before it, in cell {outcome.cell}: {outcome.error}"
+            told = f"the chapter did not come so far: cell {outcome.cell or 1}: {outcome.error}"
             errors = {exercise.name: told for exercise in exercises(chapter)} | stopped
             break
         stopped[where] = outcome.error
@@ -203,7 +203,7 @@ def _error(cells: list[dict], exercise: str) -> str:
 
 
 def _told(error: dict) -> str:
-    kind, text = error["ename"], error["evalue"].strip()
+    kind, text = error["ename"], re.sub(r"\(\d+\.py, ", "(", error["evalue"].strip())  # cells have files with no name
     if kind == "NotImplementedError":
         return "not solved yet"
     if kind == "AssertionError":
