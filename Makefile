@@ -4,13 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
 BENCH_READY := $(VENV)/.installed-bench
+TEACH_READY := $(VENV)/.installed-teach
 NOTEBOOKS := $(wildcard notebooks/*.py)
 
-.PHONY: help run test lab sync publish report study lint bench clean
+.PHONY: help run test test-teach lab sync publish report study lint bench clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: $(READY)  ## execute every chapter into build/ and write an HTML page of each
 	@$(BIN)/python -m kscore run
@@ -18,6 +19,9 @@ run: $(READY)  ## execute every chapter into build/ and write an HTML page of ea
 test: $(READY)  ## run the tests
 	@$(BIN)/ruff check .
 	@$(BIN)/python -m pytest
+
+test-teach: $(TEACH_READY)  ## test the exercises and their way through nbgrader
+	@$(BIN)/python -m pytest tests/teach
 
 lab: $(READY)  ## open the chapters in JupyterLab (options: make lab ARGS="--no-browser")
 	@$(BIN)/jupyter lab --notebook-dir=notebooks $(ARGS)
@@ -45,6 +49,10 @@ clean:  ## remove build/ (keep the environment and everything recorded)
 
 $(BENCH_READY): $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,bench]'
+	@touch $@
+
+$(TEACH_READY): $(READY)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,teach]'
 	@touch $@
 
 $(READY): pyproject.toml constraints.txt

@@ -214,7 +214,7 @@ Markdown("| chapter | claim |\n|---|---|\n" + "\n".join(f"| [{title}]({name}) | 
 # ```
 #
 # **Teach.** Chapters are built as lessons: a question that could be answered either way, *predict the plot* before each figure, a failure on purpose, and exercises that check themselves.
-# Solutions stand between `### BEGIN SOLUTION` and `### END SOLUTION`, in cells tagged `solution`.
+# `kscore course student class` writes copies without the solutions, and `kscore course check` counts the points of a copy that has been filled in.
 # Chapters 01 and 02 make a lecture each, 03 a seminar, 04 a practical.
 
 # %% [markdown]
