@@ -91,7 +91,7 @@ def _parser() -> argparse.ArgumentParser:
                     among=course)
     check.add_argument("file", type=Path, help="a filled-in student copy")
     check.add_argument("--timeout", type=_positive(int), metavar="SECONDS", default=60,
-                       help="time that a cell may take (default: 60)")
+                       help="time that a cell of an exercise may take (default: 60)")
 
     status = command("status", _status, "show how the chapters of a folder last ran")
     status.add_argument("--out", type=Path, default=BUILD, help="the folder (default: build)")

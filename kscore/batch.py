@@ -33,7 +33,6 @@ class Task(NamedTuple):
     source: Path
     target: Path
     parameters: dict[str, object]
-    limit: int | None = None  # seconds that one cell may take
 
     @property
     def name(self) -> str:
@@ -163,8 +162,7 @@ def _listen(child: subprocess.Popen, task: Task, scratch: str, watch: Watcher) -
     cell = None
     try:
         child.stdin.write(json.dumps({"source": str(task.source), "target": str(task.target),
-                                      "parameters": task.parameters, "limit": task.limit,
-                                      "scratch": scratch}) + "\n")
+                                      "parameters": task.parameters, "scratch": scratch}) + "\n")
         child.stdin.flush()
     except BrokenPipeError:
         return None, None

@@ -112,14 +112,14 @@ def check(copy: Path, limit: int = 60) -> list[Result]:
     """Execute the answers of a copy with the chapter's own checks, in a process of its own, and say how each went.
 
     An exercise in which a cell takes more than `limit` seconds, or ends the kernel, has failed; the others are then
-    executed again without it. The chapter's own cells run with the parameters of the quick profile.
+    executed again without it. The chapter's own cells have the parameters of its quick profile, and no limit.
     """
     answers = chapters.read(copy)
     source = _chapter_of(answers, copy)
     chapter, stopped = chapters.read(source), {}
     while True:
-        together = assembled(chapter, answers, without=stopped)
-        executed, outcome = _execute(together, source.stem, limit)
+        together = assembled(chapter, answers, limit, without=stopped)
+        executed, outcome = _execute(together, source.stem)
         if executed:
             errors = {exercise.name: _error(executed, exercise.name) for exercise in exercises(chapter)} | stopped
             break
@@ -141,7 +141,7 @@ def _chapter_of(copy: dict, path: Path) -> Path:
     return chapters.chapters(numbers)[0]
 
 
-def assembled(chapter: dict, copy: dict, without: Collection[str] = ()) -> dict:
+def assembled(chapter: dict, copy: dict, limit: int, without: Collection[str] = ()) -> dict:
     """Return a chapter up to its last check, with the answers of a copy in the place of its own.
 
     All else is the chapter's, whatever the copy made of it. Cells that a student has added run before the answer or the
@@ -151,9 +151,9 @@ def assembled(chapter: dict, copy: dict, without: Collection[str] = ()) -> dict:
     given = stubs | {key: own for key, own in _given(chapter, copy).items() if _exercise(key) not in without}
     cells = []
     for cell in chapter["cells"]:
-        cells += [_may_fail(own, name(cell)) for own in given.get(name(cell), [])]
+        cells += [_may_fail(own, name(cell), limit) for own in given.get(name(cell), [])]
         if not is_answer(cell):
-            cells.append(_may_fail(cell, name(cell)) if name(cell) else cell)
+            cells.append(_may_fail(cell, name(cell), limit) if name(cell) else cell)
     last = max(index for index, cell in enumerate(cells) if "exercise" in cell["metadata"])
     return chapter | {"cells": cells[:last + 1]}
 
@@ -175,19 +175,20 @@ def _exercise(cell: str) -> str:
     return cell.removesuffix("-check")
 
 
-def _may_fail(cell: dict, of: str) -> dict:
+def _may_fail(cell: dict, of: str, limit: int) -> dict:
     """Return a cell of an exercise as new, after whose failure the next one is executed all the same."""
+    metadata = {"tags": ["raises-exception"], "exercise": _exercise(of), "limit": limit}
     return {"cell_type": "code", "id": uuid.uuid4().hex[:8], "source": cell["source"], "outputs": [],
-            "execution_count": None, "metadata": {"tags": ["raises-exception"], "exercise": _exercise(of)}}
+            "execution_count": None, "metadata": metadata}
 
 
-def _execute(together: dict, stem: str, limit: int) -> tuple[list[dict], batch.Outcome]:
+def _execute(together: dict, stem: str) -> tuple[list[dict], batch.Outcome]:
     """Execute a notebook; return its cells, none if it did not come to its end, and how it ended, in its own cells."""
     parameters = chapters.profile("quick").get(stem, {})
     with tempfile.TemporaryDirectory(prefix="k") as folder:
-        task = batch.Task(Path(folder) / "copy.ipynb", Path(folder) / "executed.ipynb", parameters, limit)
+        task = batch.Task(Path(folder) / "copy.ipynb", Path(folder) / "executed.ipynb", parameters)
         _write(together, task.source)
-        outcome = batch.supervise(task, timeout=10 * limit)
+        outcome = batch.supervise(task)
         cells = chapters.cells(task.target) if task.target.exists() else []
     ended = any(cell["id"] == together["cells"][-1]["id"] and cell["execution_count"] for cell in cells)
     if outcome.cell and parameters:

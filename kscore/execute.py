@@ -1,7 +1,7 @@
 """Execute one notebook in a process of its own, and say on standard output how it goes, a JSON line an event.
 
-`python -m kscore.execute` reads its task from standard input, {"source", "target", "parameters", "limit", "scratch"},
-and watches it: when whoever started it is gone, it ends its kernel and itself. Nothing is imported from here.
+`python -m kscore.execute` reads its task from standard input, {"source", "target", "parameters", "scratch"}, and
+watches it: when whoever started it is gone, it ends its kernel and itself. Nothing is imported from here.
 """
 
 import json
@@ -44,10 +44,10 @@ class Telling(NBClientEngine):
         return super().execute_managed_notebook(nb_man, *arguments, **options)
 
 
-def execute(source: Path, target: Path, parameters: dict, limit: int | None, scratch: str) -> dict:
+def execute(source: Path, target: Path, parameters: dict, scratch: str) -> dict:
     """Execute a notebook into another file and return how it ended; the kernel talks over IPC, not over a port.
 
-    `limit` is how many seconds one cell may take.
+    A cell may say in its metadata how many seconds it may take, as `limit`.
     """
     config = Config({"KernelManager": {"transport": "ipc", "ip": f"{scratch}/s",
                                        "connection_file": f"{scratch}/kernel.json"}})
@@ -56,11 +56,11 @@ def execute(source: Path, target: Path, parameters: dict, limit: int | None, scr
         target.parent.mkdir(parents=True, exist_ok=True)
         papermill.execute_notebook(_as_it_is(source), _as_it_is(target), parameters, kernel_name="python3",
                                    config=config, engine_name=Telling.__name__, progress_bar=False, cwd=None,
-                                   execution_timeout=limit)
+                                   timeout_func=lambda cell: cell.metadata.get("limit"))
     except PapermillExecutionError as failure:
         return {"status": "failed", "cell": failure.cell_index + 1, "error": f"{failure.ename}: {failure.evalue}"}
-    except CellTimeoutError:
-        return {"status": "failed", "error": f"stopped after {limit} s"}
+    except CellTimeoutError as failure:
+        return {"status": "failed", "error": str(failure).splitlines()[0]}
     except DeadKernelError:
         return {"status": "failed", "error": "the kernel died: killed, or out of memory"}
     except OSError as failure:
@@ -88,8 +88,7 @@ def main() -> None:
     task = json.loads(sys.stdin.readline())
     threading.Thread(target=_end_with_parent, args=(task["scratch"],), daemon=True).start()
     papermill_engines.register(Telling.__name__, Telling)
-    say(event="end", **execute(Path(task["source"]), Path(task["target"]), task["parameters"], task["limit"],
-                               task["scratch"]))
+    say(event="end", **execute(Path(task["source"]), Path(task["target"]), task["parameters"], task["scratch"]))
 
 
 if __name__ == "__main__":

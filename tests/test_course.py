@@ -50,7 +50,7 @@ TEXT = 'why = ""\n### BEGIN SOLUTION\nwhy = "because"\n### END SOLUTION'
 @pytest.fixture
 def chapter(collection):
     """A chapter with four exercises, the last of them for a teacher to read."""
-    cells = [cell("size: int = 1  # how many", tags=["parameters"]), cell("import os, time\nassert size == 2"),
+    cells = [cell("size: int = 1  # how many", tags=["parameters"]), cell("import os\nassert size == 2"),
              *exercise(1, DOUBLE, DOUBLED, points=2),
              *exercise(2, "a = 0\n### BEGIN SOLUTION\na = 1\n### END SOLUTION", "assert a == 1"),
              *exercise(3, "b = 0\n### BEGIN SOLUTION\nb = 1\n### END SOLUTION", "assert b == 1, 'b is one'"),
@@ -198,9 +198,16 @@ def test_cells_that_a_student_added_are_executed_and_deleted_answers_are_missed(
 
 def test_a_loop_and_a_crash_cost_their_own_exercises_only(fill):
     filled = fill({1: "while True:\n    print('still at it')", 2: "os.kill(os.getpid(), 9)"})
-    results = course.check(filled, limit=1)
-    assert errors(results) == ["stopped after 1 s", "the kernel died: killed, or out of memory", "", ""]
+    results = course.check(filled, limit=3)
+    assert errors(results) == [
+        "A cell timed out while it was being executed, after 3 seconds.", "the kernel died: killed, or out of memory",
+        "", ""]
     assert [result.points for result in results] == [0, 0, 1, 0]
+
+
+def test_only_cells_of_exercises_have_a_limit(chapter):
+    cells = course.assembled(chapters.read(chapter), chapters.read(chapter), limit=5)["cells"]
+    assert [one["metadata"].get("limit") for one in cells] == [None, None] + [5] * 8
 
 
 def test_a_chapter_that_does_not_come_to_its_exercises_is_told(fill, chapter):
