@@ -11,6 +11,7 @@ import re
 import tempfile
 import uuid
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -111,25 +112,27 @@ def _write(notebook: dict, path: Path) -> None:
 def check(copy: Path, limit: int = 60) -> list[Result]:
     """Execute the answers of a copy with the chapter's own checks, in a process of its own, and say how each went.
 
-    An exercise in which a cell takes more than `limit` seconds, or ends the kernel, has failed; the others are then
-    executed again without it. The chapter's own cells have the parameters of its quick profile, and no limit.
+    An exercise in which a cell takes more than `limit` seconds, or which ends the kernel, has failed; the others have
+    not. The chapter's own cells have the parameters of its quick profile, and no limit.
     """
     answers = chapters.read(copy)
     source = _chapter_of(answers, copy)
-    chapter, stopped = chapters.read(source), {}
-    while True:
-        together = assembled(chapter, answers, limit, without=stopped)
-        executed, outcome = _execute(together, source.stem)
-        if executed:
-            errors = {exercise.name: _error(executed, exercise.name) for exercise in exercises(chapter)} | stopped
-            break
-        where = together["cells"][outcome.cell - 1]["metadata"].get("exercise") if outcome.cell else None
-        if where is None or where in stopped:
-            told = f"the chapter did not come so far: cell {outcome.cell or 1}: {outcome.error}"
-            errors = {exercise.name: told for exercise in exercises(chapter)} | stopped
-            break
-        stopped[where] = outcome.error
-    return [Result(exercise, errors[exercise.name]) for exercise in exercises(chapter)]
+    found = exercises(chapters.read(source))
+    errors = _errors(source, answers, limit, [exercise.name for exercise in found])
+    return [Result(exercise, errors[exercise.name]) for exercise in found]
+
+
+def _errors(source: Path, copy: dict, limit: int, names: list[str]) -> dict[str, str]:
+    """Execute the named answers of a copy and return what went wrong in each; one by one if they do not end well."""
+    together = assembled(chapters.read(source), copy, limit, names)
+    cells, outcome = _execute(together, source.stem)
+    if cells:
+        return {exercise: _error(cells, exercise) for exercise in names}
+    if not outcome.cell or "exercise" not in together["cells"][outcome.cell - 1]["metadata"]:
+        return dict.fromkeys(names, f"the chapter did not come so far: cell {outcome.cell or 1}: {outcome.error}")
+    if len(names) == 1:
+        return {names[0]: outcome.error}
+    return {exercise: _errors(source, copy, limit, [exercise])[exercise] for exercise in names}
 
 
 def _chapter_of(copy: dict, path: Path) -> Path:
@@ -141,34 +144,37 @@ def _chapter_of(copy: dict, path: Path) -> Path:
     return chapters.chapters(numbers)[0]
 
 
-def assembled(chapter: dict, copy: dict, limit: int, without: Collection[str] = ()) -> dict:
-    """Return a chapter up to its last check, with the answers of a copy in the place of its own.
+def assembled(chapter: dict, copy: dict, limit: int, names: Collection[str]) -> dict:
+    """Return a chapter up to its last check, with the named answers of a copy and the stubs of all others.
 
     All else is the chapter's, whatever the copy made of it. Cells that a student has added run before the answer or the
-    check that they precede. Where an answer is missing, or left out on purpose, the stub stands in.
+    check that they precede.
     """
     stubs = {name(cell): [cell] for cell in student_copy(chapter)["cells"] if is_answer(cell)}
-    given = stubs | {key: own for key, own in _given(chapter, copy).items() if _exercise(key) not in without}
+    answers, added = _given(chapter, copy)
+    answers = stubs | {key: own for key, own in answers.items() if key in names}
     cells = []
     for cell in chapter["cells"]:
-        cells += [_may_fail(own, name(cell), limit) for own in given.get(name(cell), [])]
+        own = added.get(name(cell), []) + answers.get(name(cell), []) if name(cell) else []
+        cells += [_may_fail(one, name(cell), limit) for one in own]
         if not is_answer(cell):
             cells.append(_may_fail(cell, name(cell), limit) if name(cell) else cell)
     last = max(index for index, cell in enumerate(cells) if "exercise" in cell["metadata"])
     return chapter | {"cells": cells[:last + 1]}
 
 
-def _given(chapter: dict, copy: dict) -> dict[str, list[dict]]:
-    """Return, by the names of answers and checks, what a student wrote in the answer or added before the cell."""
+def _given(chapter: dict, copy: dict) -> tuple[dict[str, list[dict]], dict[str, list[dict]]]:
+    """Return a student's answers by their names, and what was added, by the name of the answer or check after it."""
     known = {cell["id"] for cell in chapter["cells"]} | {cell["source"] for cell in student_copy(chapter)["cells"]}
-    given, added = {}, []
+    answers, added, waiting = {}, {}, []
     for cell in copy["cells"]:
         if name(cell):
-            given[name(cell)] = given.get(name(cell), []) + added + [cell] * is_answer(cell)
-            added = []
+            answers.setdefault(name(cell), []).extend([cell] * is_answer(cell))
+            added.setdefault(name(cell), []).extend(waiting)
+            waiting = []
         elif cell["cell_type"] == "code" and not {cell.get("id"), cell["source"]} & known:
-            added.append(cell)
-    return given
+            waiting.append(cell)
+    return answers, added
 
 
 def _exercise(cell: str) -> str:
@@ -188,8 +194,9 @@ def _execute(together: dict, stem: str) -> tuple[list[dict], batch.Outcome]:
     with tempfile.TemporaryDirectory(prefix="k") as folder:
         task = batch.Task(Path(folder) / "copy.ipynb", Path(folder) / "executed.ipynb", parameters)
         _write(together, task.source)
-        outcome = batch.supervise(task)
-        cells = chapters.cells(task.target) if task.target.exists() else []
+        outcome, cells = batch.supervise(task), []
+        with suppress(OSError, ValueError):  # what did not end may have left nothing, or half a notebook
+            cells = chapters.cells(task.target)
     ended = any(cell["id"] == together["cells"][-1]["id"] and cell["execution_count"] for cell in cells)
     if outcome.cell and parameters:
         outcome = outcome._replace(cell=outcome.cell - 1)  # papermill has added a cell for them

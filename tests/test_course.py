@@ -197,7 +197,10 @@ def test_cells_that_a_student_added_are_executed_and_deleted_answers_are_missed(
 
 
 def test_a_loop_and_a_crash_cost_their_own_exercises_only(fill):
-    filled = fill({1: "while True:\n    print('still at it')", 2: "os.kill(os.getpid(), 9)"})
+    def change(cells):
+        return [cell("one = 1"), *cells]
+
+    filled = fill({1: "while True:\n    print('still at it')", 2: "os.kill(os.getpid(), 9)", 3: "b = one"}, change)
     results = course.check(filled, limit=3)
     assert errors(results) == [
         "A cell timed out while it was being executed, after 3 seconds.", "the kernel died: killed, or out of memory",
@@ -206,7 +209,7 @@ def test_a_loop_and_a_crash_cost_their_own_exercises_only(fill):
 
 
 def test_only_cells_of_exercises_have_a_limit(chapter):
-    cells = course.assembled(chapters.read(chapter), chapters.read(chapter), limit=5)["cells"]
+    cells = course.assembled(chapters.read(chapter), chapters.read(chapter), limit=5, names=[])["cells"]
     assert [one["metadata"].get("limit") for one in cells] == [None, None] + [5] * 8
 
 
