@@ -5,13 +5,14 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.installed
 BENCH_READY := $(VENV)/.installed-bench
 BOOK_READY := $(VENV)/.installed-book
+TEACH_READY := $(VENV)/.installed-teach
 NOTEBOOKS := $(wildcard notebooks/*.py)
 
-.PHONY: help run test lab sync publish report study book slides test-book lint bench clean
+.PHONY: help run test lab sync publish report study book slides test-book test-teach lint bench clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: $(READY)  ## execute every chapter into build/ and write an HTML page of each
 	@$(BIN)/python -m kscore run
@@ -19,6 +20,9 @@ run: $(READY)  ## execute every chapter into build/ and write an HTML page of ea
 test: $(READY)  ## run the tests
 	@$(BIN)/ruff check .
 	@$(BIN)/python -m pytest
+
+test-teach: $(TEACH_READY)  ## test the exercises and their way through nbgrader
+	@$(BIN)/python -m pytest tests/teach
 
 lab: $(READY)  ## open the chapters in JupyterLab (options: make lab ARGS="--no-browser")
 	@$(BIN)/jupyter lab --notebook-dir=notebooks $(ARGS)
@@ -61,6 +65,10 @@ $(BENCH_READY): $(READY)
 
 $(BOOK_READY): $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,book]'
+	@touch $@
+
+$(TEACH_READY): $(READY)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,teach]'
 	@touch $@
 
 $(READY): pyproject.toml constraints.txt

@@ -1,4 +1,4 @@
-"""The command line: `kscore list`, `run`, `study`, `publish`, `report`, `status` (also as `python -m kscore`)."""
+"""The command line: `kscore list`, `run`, `study`, `publish`, `report`, `course`, `status` (`python -m kscore`)."""
 
 import argparse
 import os
@@ -39,8 +39,9 @@ def _parser() -> argparse.ArgumentParser:
                                      "collection, and train the runs that they are made of.")
     commands = parser.add_subparsers(required=True, metavar="command")
 
-    def command(name: str, does: callable, about: str, go_on: str = "Nothing is lost.", **details: str):
-        added = commands.add_parser(name, help=about, description=f"{about[0].upper()}{about[1:]}.", **details)
+    def command(name: str, does: callable, about: str, go_on: str = "Nothing is lost.", among: object = commands,
+                **details: str):
+        added = among.add_parser(name, help=about, description=f"{about[0].upper()}{about[1:]}.", **details)
         added.set_defaults(command=does, go_on=go_on)
         return added
 
@@ -82,6 +83,17 @@ def _parser() -> argparse.ArgumentParser:
 
     report = command("report", _report, "execute the replication report and write it as one printable file")
     report.add_argument("--out", type=Path, default=BUILD, help="folder for the result (default: build)")
+
+    course = command("course", None, "write student copies of the chapters, and check them once they are filled in")
+    course = course.add_subparsers(required=True, metavar="command")
+    student = command("student", _student, "write student copies, without solutions and hidden tests", among=course)
+    student.add_argument("out", type=Path, help="folder for the copies")
+    takes_chapters(student)
+    check = command("check", _check, "run the checks on a filled-in copy and print the points of each exercise",
+                    among=course)
+    check.add_argument("file", type=Path, help="a filled-in student copy")
+    check.add_argument("--timeout", type=_positive(int), metavar="SECONDS", default=60,
+                       help="time that a cell of an exercise may take (default: 60)")
 
     status = command("status", _status, "show how the chapters of a folder last ran")
     status.add_argument("--out", type=Path, default=BUILD, help="the folder (default: build)")
@@ -244,6 +256,23 @@ def _report(options: argparse.Namespace) -> int:
         return 1
     print(f"written: {pages.shown(pages.write_report(task.target, task.target.with_name('report.html')))}")
     return 0
+
+
+def _student(options: argparse.Namespace) -> int:
+    from kscore import course
+
+    written = course.student(options.out, options.chapters)
+    print(f"written into {options.out}: " + ", ".join(path.stem for path in written))
+    return 0
+
+
+def _check(options: argparse.Namespace) -> int:
+    """Print the points; 0 if the answers passed all their checks."""
+    from kscore import course
+
+    results = course.check(options.file, options.timeout)
+    print(course.table(results))
+    return 0 if not any(result.error for result in results) else 1
 
 
 def _status(options: argparse.Namespace) -> int:

@@ -115,17 +115,18 @@ def _do(task: Task, status: "StatusFile", timeout: float | None, watch: Watcher,
         return Outcome(task.name, "not begun")
     try:
         began = status.begin(task)
-        outcome = _with_page(task, _supervise(task, timeout, watch, stop))
+        outcome = _with_page(task, supervise(task, timeout, watch, stop))
         status.end(began, outcome)
         return outcome
     except OSError as trouble:
         return Outcome(task.name, "failed", error=f"{trouble.strerror}: {trouble.filename or status.path.parent}")
 
 
-def _supervise(task: Task, timeout: float | None, watch: Watcher, stop: threading.Event) -> Outcome:
+def supervise(task: Task, timeout: float | None = None, watch: Watcher = lambda *_: None,
+              stop: threading.Event | None = None) -> Outcome:
     """Execute one task in its own process; end it when its time is up or everything is to stop."""
     started = time.perf_counter()
-    ended, reason = threading.Event(), []
+    ended, stop, reason = threading.Event(), stop or threading.Event(), []
     with tempfile.TemporaryDirectory(prefix="k", ignore_cleanup_errors=True) as scratch:
         child = subprocess.Popen([sys.executable, "-m", "kscore.execute"], stdin=subprocess.PIPE, text=True,
                                  stdout=subprocess.PIPE, start_new_session=True)
@@ -251,8 +252,13 @@ def _now() -> str:
 
 def fingerprint(source: Path) -> str:
     """Return what a chapter says, as a short hash of its cells; outputs do not count."""
-    cells = [(cell["cell_type"], "".join(cell["source"])) for cell in chapters.cells(source)]
-    return hashlib.sha256(json.dumps(cells).encode()).hexdigest()[:16]
+    return digest(chapters.cells(source))
+
+
+def digest(cells: list[dict]) -> str:
+    """Return what cells say, as a short hash."""
+    said = [(cell["cell_type"], cell["source"]) for cell in cells]
+    return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:16]
 
 
 def latest(out: Path) -> dict[str, dict]:

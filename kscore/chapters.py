@@ -68,17 +68,23 @@ class Parameter(NamedTuple):
         return f"{IN_WORDS[self.kind]} {ends}"
 
 
-def cells(notebook: Path) -> list[dict]:
-    """Return the cells of a notebook as its file has them; nbformat would take seconds that most commands need not."""
+def read(notebook: Path) -> dict:
+    """Return a notebook as its file has it, each source in one piece; nbformat would take seconds to be imported."""
     try:
-        return json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+        content = json.loads(notebook.read_text(encoding="utf-8"))
+        return content | {"cells": [cell | {"source": "".join(cell["source"])} for cell in content["cells"]]}
     except (ValueError, KeyError, TypeError):
         raise ValueError(f"{notebook.name} is not a notebook") from None
 
 
+def cells(notebook: Path) -> list[dict]:
+    """Return the cells of a notebook."""
+    return read(notebook)["cells"]
+
+
 def parameters(chapter: Path) -> dict[str, Parameter]:
     """Return the parameters of a chapter, in their order."""
-    tagged = ["".join(cell["source"]) for cell in cells(chapter) if "parameters" in cell["metadata"].get("tags", [])]
+    tagged = [cell["source"] for cell in cells(chapter) if "parameters" in cell["metadata"].get("tags", [])]
     code = "".join(tagged[:1])
     lines = [line.encode() for line in code.splitlines()]  # Python counts columns in bytes
     found = [node for node in ast.parse(code).body if isinstance(node, ast.AnnAssign)]

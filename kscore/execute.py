@@ -12,7 +12,7 @@ import threading
 from pathlib import Path
 
 import papermill
-from nbclient.exceptions import DeadKernelError
+from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from papermill.engines import NBClientEngine, papermill_engines
 from papermill.exceptions import PapermillExecutionError
 
@@ -44,14 +44,19 @@ class Telling(NBClientEngine):
 
 
 def execute(source: Path, target: Path, parameters: dict, scratch: str) -> dict:
-    """Execute a notebook into another file and return how it ended; its kernel listens on no port."""
+    """Execute a notebook into another file and return how it ended; its kernel listens on no port.
+
+    A cell may say in its metadata how many seconds it may take, as `limit`.
+    """
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         papermill.execute_notebook(_as_it_is(source), _as_it_is(target), parameters, kernel_name="python3",
                                    config=kernel.settings(scratch), engine_name=Telling.__name__, progress_bar=False,
-                                   cwd=None)
+                                   cwd=None, timeout_func=lambda cell: cell.metadata.get("limit"))
     except PapermillExecutionError as failure:
         return {"status": "failed", "cell": failure.cell_index + 1, "error": f"{failure.ename}: {failure.evalue}"}
+    except CellTimeoutError as failure:
+        return {"status": "failed", "error": str(failure).splitlines()[0]}
     except DeadKernelError:
         return {"status": "failed", "error": "the kernel died: killed, or out of memory"}
     except OSError as failure:

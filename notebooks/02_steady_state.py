@@ -466,7 +466,7 @@ Markdown(f"After the change, filter and matched EMA differ by at most **{late:.0
 #
 # **Exercise 1 (recall).** Which $Q$ gives a steady gain of one half when $R = 2$?
 
-# %% tags=["solution"]
+# %% nbgrader={"grade": false, "grade_id": "02-1", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
 def drift_for_gain(K: float, R: float) -> float:
     """Return the Q that makes K the steady gain."""
     ### BEGIN SOLUTION
@@ -474,14 +474,18 @@ def drift_for_gain(K: float, R: float) -> float:
     ### END SOLUTION
 
 
-# %% tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "02-1-check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false} tags=["check"]
 assert np.isclose(drift_for_gain(0.5, 2.0), 1.0)
 assert np.isclose(filters.steady_state(drift_for_gain(0.13, 7.0), 7.0).gain, 0.13)
+### BEGIN HIDDEN TESTS
+assert np.isclose(drift_for_gain(0.3, 20.0), 10 * drift_for_gain(0.3, 2.0)), "ten times the noise needs ten times the drift"
+assert np.isclose(filters.steady_state(drift_for_gain(0.99, 0.5), 0.5).gain, 0.99), "a gain near one"
+### END HIDDEN TESTS
 
 # %% [markdown]
 # **Exercise 2 (apply).** The *effective memory* of an EMA with decay $\beta$ is often given as $1/(1 - \beta)$ steps. Write it as a function of $Q$ and $R$, and find by which factor it grows when $Q$ is divided by 100 in the square-root regime.
 
-# %% tags=["solution"]
+# %% nbgrader={"grade": false, "grade_id": "02-2", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
 def memory(Q: float, R: float) -> float:
     """Return the effective memory of the settled filter, in steps."""
     ### BEGIN SOLUTION
@@ -494,15 +498,19 @@ growth = 0.0
 growth = memory(1e-8, 1.0) / memory(1e-6, 1.0)
 ### END SOLUTION
 
-# %% tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "02-2-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check"]
 assert np.isclose(memory(1.0, 2.0), 2.0)
 assert np.isclose(memory(1.0, 1.0), (1 + np.sqrt(5)) / 2)
 assert 9.9 < growth < 10.1, "memory goes with the square root of R / Q"
+### BEGIN HIDDEN TESTS
+assert np.isclose(memory(4.0, 8.0), memory(1.0, 2.0)), "only the ratio of Q and R counts"
+assert np.isclose(memory(1e4, 1.0), 1.0, atol=1e-3), "a filter that believes everything remembers one step"
+### END HIDDEN TESTS
 
 # %% [markdown]
 # **Exercise 3 (explore).** Given a `(steps, streams)` array of random walks seen through noise, with unknown $Q$ and known $R$: choose $Q$ by making the innovations' variance equal to what the filter claims, $P^- + R$. This is the seed of many methods that *learn* $Q$.
 
-# %% tags=["solution"]
+# %% nbgrader={"grade": false, "grade_id": "02-3", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
 def fitted_Q(z: np.ndarray, R: float, candidates: np.ndarray) -> float:
     """Return the candidate Q whose claimed innovation variance is closest to the measured one, in the logarithm."""
     ### BEGIN SOLUTION
@@ -516,11 +524,32 @@ def fitted_Q(z: np.ndarray, R: float, candidates: np.ndarray) -> float:
     ### END SOLUTION
 
 
-# %% tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "02-3-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check"]
 candidates = Q * np.logspace(-3, 2, 11)
 assert fitted_Q(observed, R, candidates) == candidates[6]
 slower = np.cumsum(rng.normal(0, np.sqrt(candidates[3]), observed.shape), axis=0) + rng.normal(0, np.sqrt(R), observed.shape)
 assert fitted_Q(slower, R, candidates) in candidates[2:5], "off by more than one step of the list"
+### BEGIN HIDDEN TESTS
+assert fitted_Q(observed, R, candidates[::-1]) == fitted_Q(observed, R, candidates), "the order of the list cannot matter"
+assert fitted_Q(10 * observed, 100 * R, 100 * candidates) == 100 * fitted_Q(observed, R, candidates), "in other units"
+### END HIDDEN TESTS
+
+# %% [markdown]
+# **Exercise 4 (open).** Where have you met a mean that drifts and is seen through noise? Name it, with its unit, guess $Q$ (how far it drifts in a step) and $R$ (how far an observation scatters), both as variances, and compute the effective memory in steps. Is it what you would have chosen by hand? Say so in a sentence or two.
+
+# %% nbgrader={"grade": true, "grade_id": "02-4", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
+signal, my_Q, my_R, my_memory = "", None, None, None
+### BEGIN SOLUTION
+signal = ("My pulse at rest, in beats a minute, measured each morning: it drifts by about a beat in a week and scatters by three. "
+          "A memory of three weeks seems long, but a shorter one would follow a bad night.")
+my_Q, my_R = 1.0 / 7, 9.0
+my_memory = 1 / filters.steady_state(my_Q, my_R).gain
+### END SOLUTION
+
+# %% nbgrader={"grade": false, "grade_id": "02-4-check", "locked": true, "schema_version": 3, "solution": false, "task": false} tags=["check"]
+assert len(signal.split()) >= 10, "a sentence or two, please"
+assert my_Q is not None and my_Q > 0 and my_R > 0, "two variances"
+assert np.isclose(my_memory, 1 / filters.steady_state(my_Q, my_R).gain), "one over the steady gain"
 
 # %% [markdown]
 # ## Summary

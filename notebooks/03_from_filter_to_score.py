@@ -661,7 +661,7 @@ sensitivity.style.format(precision=3).set_caption("Spread of the scores, relativ
 #
 # **Exercise 1 (recall).** Write the K-Score of a single return under a given prior as a multiple of the innovation score.
 
-# %% tags=["solution"]
+# %% nbgrader={"grade": false, "grade_id": "03-1", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
 def kscore_over_innovation(prior: filters.Belief, R: float) -> float:
     """Return the factor between (G - x)/√P and (G - x⁻)/√(P⁻ + R)."""
     ### BEGIN SOLUTION
@@ -670,29 +670,37 @@ def kscore_over_innovation(prior: filters.Belief, R: float) -> float:
     ### END SOLUTION
 
 
-# %% tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "03-1-check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false} tags=["check"]
 prior, G = filters.Belief(2.0, 3.0), 7.0
 after = filters.update(prior, G, R=0.5)
 innovation_score = (G - prior.mean) / np.sqrt(prior.var + 0.5)
 assert np.isclose((G - after.mean) / np.sqrt(after.var), kscore_over_innovation(prior, 0.5) * innovation_score)
+### BEGIN HIDDEN TESTS
+assert np.isclose(kscore_over_innovation(filters.Belief(-3.0, 1.0), 1.0), 1.0), "a gain of one half"
+assert np.isclose(kscore_over_innovation(filters.Belief(0.0, 0.2), 5.0), 5.0), "more noise than doubt: the K-Score is the larger one"
+### END HIDDEN TESTS
 
 # %% [markdown]
 # **Exercise 2 (apply).** Find a setting of the K-Score in `refit` mode, on the KRPO example, whose scores do *not* depend on the order of the samples.
 
-# %% tags=["solution"]
+# %% nbgrader={"grade": false, "grade_id": "03-2", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
 orderless = {"name": "kscore", "mode": "refit", **krpo}
 ### BEGIN SOLUTION
 orderless = {"name": "kscore", "mode": "refit", "Q": 0.0, "R": krpo["R"]}
 ### END SOLUTION
 
-# %% tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "03-2-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check"]
 assert orderless["mode"] == "refit" and orderless["R"] == krpo["R"], "change only one number"
 assert np.ptp([score_of_followed(order, orderless) for order in orders]) < 1e-9, "the score still depends on the order"
+### BEGIN HIDDEN TESTS
+other = np.array([3.0, -1.0, 0.5, 8.0])
+assert np.allclose(normalizers.make(**orderless)(other)[::-1], normalizers.make(**orderless)(other[::-1]), rtol=0, atol=1e-9), "another group"
+### END HIDDEN TESTS
 
 # %% [markdown]
 # **Exercise 3 (apply).** For CartPole, compute the discounted return of the first step of an episode of $N$ steps, and the shortest length $N$ from which one more step changes it by less than one percent. (From there on the first return hardly tells long episodes from longer ones.)
 
-# %% tags=["solution"]
+# %% nbgrader={"grade": false, "grade_id": "03-3", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
 def first_return(N: int, gamma: float = 0.99) -> float:
     """Return G at the first step of a CartPole episode of N steps."""
     ### BEGIN SOLUTION
@@ -705,14 +713,18 @@ one_percent = 0
 one_percent = next(N for N in range(1, 1000) if first_return(N + 1) / first_return(N) - 1 < 0.01)
 ### END SOLUTION
 
-# %% tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "03-3-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check"]
 assert np.isclose(first_return(3), 1 + 0.99 + 0.99**2)
-assert one_percent == 69
+assert one_percent > 0 and first_return(one_percent + 1) < 1.01 * first_return(one_percent), "one more step still changes it by a percent or more"
+### BEGIN HIDDEN TESTS
+assert np.isclose(first_return(2, gamma=0.5), 1.5) and first_return(1) == 1.0, "another γ, and a single step"
+assert one_percent == 69, "the shortest such length"
+### END HIDDEN TESTS
 
 # %% [markdown]
 # **Exercise 4 (open).** Centre the returns of a CartPole episode so that the scores depend much less on the position in the episode, using only what earlier episodes told you. Hint: keep one statistic for each position.
 
-# %% tags=["solution"]
+# %% nbgrader={"grade": false, "grade_id": "03-4", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
 def position_scores(earlier: list[np.ndarray], returns: np.ndarray) -> np.ndarray:
     """Subtract, at each step, the mean return that earlier episodes had at the same step (their last value if shorter)."""
     ### BEGIN SOLUTION
@@ -721,7 +733,7 @@ def position_scores(earlier: list[np.ndarray], returns: np.ndarray) -> np.ndarra
     ### END SOLUTION
 
 
-# %% tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "03-4-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false} tags=["check"]
 cartpole = played["CartPole-v1"]
 assert np.allclose(position_scores(cartpole[:1], cartpole[0]), 0)
 assert np.allclose(position_scores([np.array([4.0, 2.0]), np.array([2.0])], np.array([5.0, 5.0, 5.0])), [2.0, 3.0, 3.0])
@@ -729,6 +741,12 @@ half = len(cartpole) // 2
 slopes = [np.polyfit(np.arange(len(g)), position_scores(cartpole[:half], g), 1)[0] for g in cartpole[half:] if len(g) >= 10]
 raw = [np.polyfit(np.arange(len(g)), g, 1)[0] for g in cartpole[half:] if len(g) >= 10]
 assert abs(np.mean(slopes)) < 0.5 * abs(np.mean(raw)), "the scores still fall with the position almost as the returns do"
+### BEGIN HIDDEN TESTS
+assert np.allclose(position_scores([np.array([3.0, 1.0, 1.0])], np.array([4.0])), [1.0]), "an episode shorter than the earlier ones"
+given = np.array([5.0, 4.0])
+position_scores([given], given)
+assert np.array_equal(given, [5.0, 4.0]), "the returns themselves must stay as they are"
+### END HIDDEN TESTS
 
 # %% [markdown]
 # ## Summary

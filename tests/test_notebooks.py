@@ -48,13 +48,6 @@ def test_published_outputs_are_clean(path):
 
 
 @each_chapter
-def test_every_published_figure_has_alt_text(path):
-    pictures = [output for output in outputs(path) if "image/png" in output.get("data", {})]
-    assert pictures
-    assert all(output.metadata.get("image/png", {}).get("alt") for output in pictures)
-
-
-@each_chapter
 def test_the_parameters_cell_holds_commented_typed_literals(path):
     tagged = [cell for cell in code_cells(path) if "parameters" in cell.metadata.get("tags", [])]
     assert len(tagged) == 1
@@ -62,14 +55,6 @@ def test_the_parameters_cell_holds_commented_typed_literals(path):
         assignment, _, comment = line.partition("#")
         name, _, kind = assignment.partition("=")[0].partition(":")
         assert name.strip().isidentifier() and kind.strip() and comment.strip(), line
-
-
-@each_chapter
-def test_every_solution_is_followed_by_a_check(path):
-    tags = [cell.metadata.get("tags", []) for cell in code_cells(path)]
-    solutions = [i for i, tag in enumerate(tags) if "solution" in tag]
-    assert len(solutions) >= 3
-    assert all("check" in tags[i + 1] for i in solutions)
 
 
 @each_chapter
