@@ -23,6 +23,7 @@ HIDDEN = re.compile(r"\n*^ *### BEGIN HIDDEN TESTS\n.*?### END HIDDEN TESTS *$",
 MARK = "kscore_copy"
 """Names what a student copy said when it was written, in its metadata: so it can be seen if it was worked on."""
 
+
 class Exercise(NamedTuple):
     """One exercise of a chapter."""
 
