@@ -270,7 +270,7 @@ Markdown(f"""
 """)
 
 # %% [markdown]
-# What makes some of these arms fast and others slow is a question for the replication report.
+# What makes some of these arms fast and others slow is a question for [11 The replication report](11_replication_report.ipynb).
 
 # %% [markdown]
 # ## The published counts among our runs
@@ -447,7 +447,7 @@ Markdown(f"""
 """)
 
 # %% [markdown]
-# The verdicts on the paper's sentences, by rules fixed beforehand and with the p-values adjusted over all of them, will be in the replication report.
+# The verdicts on the paper's sentences, by rules fixed beforehand and with the p-values adjusted over all of them, are in [11 The replication report](11_replication_report.ipynb).
 #
 # **References.** E. L. Kaplan and P. Meier, *Nonparametric estimation from incomplete observations*, JASA 53 (1958).
 # P. Royston and M. K. B. Parmar, *Restricted mean survival time*, BMC Medical Research Methodology 13 (2013).

@@ -22,7 +22,7 @@
 # *For* readers of chapter 05 who want the same question asked of another learner, and a test of differences.
 # *Know first:* chapter 05 (censored times), chapter 04 (advantages).
 # *Runs in* under a minute from the recorded runs; about half an hour on two cores from nothing.
-# Previous: [05 Actor-critic on CartPole](05_actor_critic_cartpole.ipynb) · Next: [08 PPO on CartPole](08_ppo_cartpole.ipynb)
+# Previous: [05 Actor-critic on CartPole](05_actor_critic_cartpole.ipynb) · Next: [07 Actor-critic on LunarLander](07_actor_critic_lunarlander.ipynb)
 
 # %% [markdown]
 # ## Question
@@ -439,7 +439,7 @@ Markdown(f"""
 """)
 
 # %% [markdown]
-# The verdicts on the paper's sentences will be in the replication report.
+# The verdicts on the paper's sentences are in [11 The replication report](11_replication_report.ipynb).
 #
 # **References.** J. Schulman and co-authors, *High-dimensional continuous control using generalized advantage estimation* (2015).
 # N. Mantel, *Evaluation of survival data and two new rank order statistics arising in its consideration*, Cancer Chemotherapy Reports 50 (1966).

@@ -22,7 +22,7 @@
 # *For* readers who want to know how much an improvement factor from two runs can vary.
 # *Know first:* chapters 05 and 06.
 # *Runs in* about a minute from the recorded runs; about an hour on two cores from nothing.
-# Previous: [06 GAE on CartPole](06_gae_cartpole.ipynb) · Back to [00 Start here](00_start_here.ipynb)
+# Previous: [07 Actor-critic on LunarLander](07_actor_critic_lunarlander.ipynb) · Next: [09 PPO on LunarLander](09_ppo_lunarlander.ipynb)
 
 # %% [markdown]
 # ## Question
@@ -489,7 +489,7 @@ Markdown(f"""
 """)
 
 # %% [markdown]
-# The verdicts will be in the replication report.
+# The verdicts are in [11 The replication report](11_replication_report.ipynb).
 #
 # **References.** J. Schulman and co-authors, *Proximal policy optimization algorithms* (2017).
 # B. Efron and R. J. Tibshirani, *An introduction to the bootstrap* (1993).

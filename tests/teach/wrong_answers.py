@@ -166,6 +166,20 @@ expected_arrivals = 1 * 3 / 6 + 1 * 2 / 5 + 1 * 1 / 3
 quiet = experiments.kalman_grid("gae", "refit", [1e-4], [1e4], **settings)
 mine = study.run(quiet, range(3100, 3105), "build/mine.jsonl", progress=False)
 """,
+    # counts what was not seen within the cap as met at the cap
+    "07-1": """
+capped = stats.Times(np.array([400]), np.array([True])), stats.Times(np.array([500]), np.array([True]))
+""",
+    # a run that would have arrived later counts as arrived
+    "07-2": """
+def with_cap(times, cap):
+    return stats.Times(np.minimum(times.time, cap), times.met)
+""",
+    # "in the middle" by eye: the restricted means differ
+    "07-3": """
+extreme = stats.Times(np.array([1, 1, 100, 100]), np.array([True, True, False, False]))
+steady = stats.Times(np.array([50, 50, 50, 50]), np.array([True, True, True, True]))
+""",
     # a larger p gets a smaller adjusted value
     "08-1": """
 five = [0.005, 0.03, 0.2 / 3, 0.05125, 0.3]
@@ -184,5 +198,55 @@ most = 1
     "08-4": """
 early = stats.Times(np.array([10, 10, 20, 20]), np.array([True, True, True, True]))
 late = stats.Times(np.array([200, 200, 200, 200]), np.array([True, True, True, True]))
+""",
+    # no difference, so no power: forgets the false alarms
+    "09-1": """
+power_of_nothing = 0.0
+""",
+    # one direction only
+    "09-2": """
+eight_of_ten = (45 + 10 + 1) / 2**10
+""",
+    # the largest power instead of the smallest size
+    "09-3": """
+def seeds_needed(times, factor):
+    return max(sizes, key=lambda n: power(times, factor, n, np.random.default_rng(n)))
+""",
+    # a plan of three words
+    "09-4": """
+seeds_an_arm, plan = 10, "More seeds, please."
+""",
+    # the product
+    "10-1": """
+def memory_number(Q, R):
+    return Q * R
+""",
+    # the gain, not the decay
+    "10-2": """
+same_decay = filters.steady_state(0.01, 1.0).gain
+""",
+    # chooses and judges on the same seeds
+    "10-3": """
+def split_choice(frame):
+    winner = results.best(frame)
+    mean = float(stats.restricted_mean(results.times(frame, winner), frame.cap.max()))
+    return mean, mean
+""",
+    # asks for nothing
+    "10-4": """
+further_runs, request = 0, "Nothing is unfair about it as long as the better method wins in the end, whatever the seeds were."
+""",
+    # an interval around 1 taken for "we do not know"
+    "11-1": """
+verdict = "cannot be told"
+""",
+    # the wrong tail
+    "11-2": """
+def one_in_ten(factors):
+    return float(np.quantile(factors, 0.1))
+""",
+    # the name of a statistic instead of a rule
+    "11-3": """
+doubted, rule = "E1.1", "restricted mean"
 """,
 }

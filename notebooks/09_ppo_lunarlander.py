@@ -1,0 +1,342 @@
+# ---
+# jupyter:
+#   jupytext:
+#     cell_metadata_filter: tags,slideshow,nbgrader,-all
+#     formats: ipynb,py:percent
+#     notebook_metadata_filter: -jupytext.text_representation.jupytext_version
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#       format_version: '1.3'
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 09 PPO on LunarLander
+#
+# **Claim.** The paper's Table 1 gives PPO with K-Score a lead of 1.32 on LunarLander. Its two numbers stand in the outputs of files that are not PPO and that both filter; and a factor of this size is below what ten seeds, let alone one, can tell from luck.
+#
+# *For* readers who plan experiments: how many seeds does a question need?
+# *Know first:* chapters 05 to 08.
+# *Runs in* under a minute from the recorded runs; about two hours on two cores from nothing.
+# Previous: [08 PPO on CartPole](08_ppo_cartpole.ipynb) · Next: [10 Process noise, and tuning](10_process_noise.ipynb)
+
+# %% [markdown]
+# ## Question
+#
+# Table 1 of the paper has a row for PPO on LunarLander, with fewer episodes for the K-Score than for the Z-Score (T1b).
+# Is PPO with a filter faster than PPO with a Z-Score on this task?
+# And could a study of this size have found out?
+#
+# We would be wrong about the first if the factor of the adaptive stream over the running Z-Score, with its whole interval, lay above 1.1.
+#
+# After this chapter you can
+#
+# - estimate the power of a planned comparison from a pilot study;
+# - say how many seeds a factor of 1.32 needs on this task;
+# - tell "no difference was found" from "there is no difference".
+
+# %% [markdown]
+# ## Setup
+
+# %%
+import time
+
+import numpy as np
+from IPython.display import Markdown
+
+from kscore import experiments, plots, provenance, results, stats, study, training
+
+started = time.perf_counter()
+plots.use_style()
+
+# %% [markdown]
+# ## Parameters
+
+# %% tags=["parameters"]
+seeds: int = 10               # runs an arm [2, 10000]
+first_seed: int = 1000        # the first of them; results use 1000 and up [0, inf]
+max_episodes: int = 1500      # the cap: a run that gets here unsolved is censored [1, 100000]
+epochs: int = 5               # PPO's updates on each episode, in every arm; 5 is the released number [1, 100]
+store: str = "data/runs"      # folder of the recorded runs; what it lacks is trained and appended
+live_seeds: list[int] = [3000]  # seeds trained before your eyes; they enter no statistic [0, inf]
+live_episodes: int = 60       # how long: a whole run would take minutes [1, 100000]
+trials: int = 200             # simulated studies a point of the power curve [10, 10000]
+
+# %% [markdown]
+# The arms are those of chapter 07, learned by PPO: five updates on each episode instead of one, each kept close to the policy that played it by clipping.
+# As there, a run goes on until both criteria are met, so that the times to both come from the same runs.
+
+# %%
+numbers = range(first_seed, first_seed + seeds)
+settings = {"max_episodes": max_episodes, "epochs": epochs}
+arms = experiments.arms("LunarLander-v3", "ppo", experiments.LUNAR_ARMS, criterion="both", **settings)
+claim = results.published("T1b").set_index("normalizer").episodes
+
+# %% [markdown]
+# ## Notation
+#
+# | word | meaning | in code |
+# |---|---|---|
+# | power | probability that a test finds a difference that is there | simulated below |
+# | detectable factor | smallest factor found with a power of 80 % | `stats.detectable` |
+#
+# Criteria and arms are those of chapter 07.
+
+# %% [markdown]
+# ## The published numbers
+#
+# One row of the paper's Table 1:
+
+# %%
+results.published("T1b")
+
+# %% [markdown]
+# The two released notebooks whose stored outputs read 750 and 991 (commit `5667b45`) are one-epoch actor-critics that stop on training returns, and both filter; chapter 07 runs them as they were.
+# Here is what the table names: PPO, five epochs on each episode, clipped, with a filter or a Z-Score.
+# The public tutorial that the code follows has a PPO notebook with Z-Score on this task as well; its stored output is in `data/paper/published.csv` (R6).
+
+# %% [markdown]
+# ## The recorded study
+#
+# Ten seeds an arm are few, and they are what a million steps a run allow.
+# So the question of this chapter is asked twice: what do these runs say, and what could they have said?
+
+# %%
+runs = study.run(arms, numbers, f"{store}/lunarlander_ppo.jsonl")
+assert len(runs) == len(arms) * seeds
+Markdown(f"{len(runs)} runs, {runs.steps.sum() / 1e6:.0f} million environment steps, {runs.seconds.sum() / 3600:.1f} hours of one core: "
+         f"{(runs.status == 'solved').sum()} solved, {(runs.status == 'censored').sum()} censored, {(runs.status == 'diverged').sum()} diverged.")
+
+# %% [markdown]
+# **Predict the plot.** The policy loss is averaged over the steps here, the advantages are z-scored, and Adam divides by the gradient's own size. How much of a normalizer's scale is left?
+
+# %%
+fig, axes = plots.panels(1, 2, height=4.2, width=10.0, sharey=True)
+for ax, criterion in zip(axes, ("evaluation", "training"), strict=True):
+    plots.survival({arm: stats.survival(results.times(runs, arm, criterion)) for arm in arms}, ax, max_episodes)
+    plots.label(ax, f"{criterion} returns (n = {seeds} an arm)", "training episodes", "share of runs on their way", legend="below")
+plots.show(fig, "Kaplan-Meier curves of PPO with 95 % bands, to the paper's criterion (left) and by training returns (right), from the same runs.",
+           "Two panels of survival curves for six PPO arms on LunarLander, by evaluation and by training returns.")
+
+# %% [markdown]
+# The bands are wide because ten runs make a curve of ten steps; where bands overlap along their whole length, the eye should not rank.
+# The runs behind the curves:
+
+# %%
+fig, axes = plots.panels(2, 3, height=2.6, width=12.0, sharex=True, sharey=True)
+for ax, arm in zip(axes.flat, arms, strict=True):
+    plots.learning(results.curves(runs, arm), arm, ax)
+    plots.label(ax, f"{plots.METHODS[arm]['label']} (n = {seeds})", "training episodes" if ax in axes[-1] else "", "evaluation return" if ax in axes[:, 0] else "")
+axes[0, 0].set_ylim(-600, 320)
+plots.show(fig, "Evaluation returns of PPO, each run faint, with the median and the middle half; a run that has stopped goes on at the mean of its last 25.",
+           "Six panels of noisy evaluation returns of PPO on LunarLander.")
+
+# %% [markdown]
+# ## The comparisons
+#
+# By the paper's criterion, what each arm did; a median that is "not reached" means that less than half of the runs arrived within the cap.
+
+# %%
+plots.table(results.summary(runs))
+
+# %% [markdown]
+# Each arm against the per-episode Z-Score, and both baselines as a picture:
+
+# %%
+as_written, as_released = results.against(runs, "running"), results.against(runs, "zscore")
+plots.table(as_released)
+
+# %%
+fig, axes = plots.panels(1, 2, height=2.6, width=12.0, sharex=True)
+for ax, table, title in zip(axes, (as_written, as_released), ("against running Z-Score", "against per-episode Z-Score"), strict=True):
+    plots.forest(plots.factors(table), ax)
+    ax.axvline(claim["zscore"] / claim["kscore"], color=plots.ORANGE, linewidth=1)
+    plots.label(ax, f"{title} (n = {seeds})", "improvement factor over the Z-Score", "")
+plots.show(fig, "Improvement factors with 95 % intervals, by the evaluation criterion; dotted: no difference, orange: the published factor.",
+           "Two forest plots for PPO on LunarLander with a line at the published factor.")
+
+# %% [markdown]
+# And by training returns, from the same runs:
+
+# %%
+plots.table(results.against(runs, "zscore", criterion="training"))
+
+# %% [markdown]
+# ## What could have been found?
+#
+# Suppose that a method really is faster by a factor, so that every run of the Z-Score would be shortened by it.
+# We simulate studies of $n$ seeds: draw $n$ runs of the Z-Score for one arm, $n$ others for the other, shorten these by the factor, test.
+# The share of studies that find the difference is the power.
+#
+# This is best done *before* a study, on a pilot, to choose its size.
+# Done afterwards it still tells what an "undecided" is worth: with little power it is worth nothing, with much power it is nearly a "no".
+# We take the training criterion for the pilot, because more runs meet it, and the per-episode Z-Score, because it is the released baseline.
+
+# %%
+def power(times: stats.Times, factor: float, n: int, rng: np.random.Generator) -> float:
+    """Return the share of simulated studies of n seeds an arm whose log-rank test finds the factor."""
+    found = 0
+    for _ in range(trials):
+        fast, usual = rng.integers(len(times.time), size=(2, n))
+        shorter = stats.Times(times.time[fast] / factor, times.met[fast])
+        found += stats.logrank(shorter, stats.Times(times.time[usual], times.met[usual])) < 0.05
+    return found / trials
+
+
+pilot = results.times(runs, "zscore", "training")
+sizes = (5, 10, 20, 40, 80, 160)
+curves = {factor: [power(pilot, factor, n, np.random.default_rng([n, int(100 * factor)])) for n in sizes] for factor in (1.0, claim["zscore"] / claim["kscore"], 2.0)}
+
+# %% [markdown]
+# **Predict the plot.** The curve of a true factor of 1 is no power at all: it is the rate of false alarms. Where should it lie? And how many seeds will the published factor need: ten, fifty, more?
+
+# %%
+fig, ax = plots.panels(height=3.0)
+for (factor, values), color, marker in zip(curves.items(), (plots.GREY, plots.ORANGE, plots.BLUE), "xDo", strict=True):
+    ax.plot(sizes, values, color=color, marker=marker, label=f"true factor {factor:.2f}")
+ax.axhline(0.8, color=plots.INK, linewidth=0.8, linestyle=":")
+ax.set_xscale("log")
+ax.set_xticks(sizes, sizes)
+plots.label(ax, f"Power of the log-rank test (n = {trials} simulated studies a point)", "seeds an arm", "share that find it", legend=True)
+plots.show(fig, "How often a study finds a true difference, by its number of seeds; dotted: 80 %. A factor of 1 gives the rate of false alarms.",
+           "Three rising curves of power against seeds an arm: for no difference, for the published factor, and for a factor of two.")
+
+# %%
+enough = next((n for n, value in zip(sizes, curves[claim["zscore"] / claim["kscore"]], strict=True) if value >= 0.8), None)
+least = stats.detectable(pilot, trials=trials)
+Markdown(f"With {seeds} seeds an arm the smallest factor that would be found with 80 % probability is about {least:g}. "
+         f"The published {claim['zscore'] / claim['kscore']:.2f} would need {'about ' + str(enough) if enough else 'more than ' + str(sizes[-1])} seeds an arm.")
+
+# %% [markdown]
+# ## A live run
+#
+# The released pair of arms, on a seed that is part of no statistic; a whole run would take minutes.
+
+# %%
+short = experiments.arms("LunarLander-v3", "ppo", ["zscore", "adaptive_refit"], **settings | {"max_episodes": live_episodes})
+live = {(arm, seed): training.train(config, seed) for seed in live_seeds for arm, config in short.items()}
+fig, ax = plots.panels(height=2.8)
+plots.live(live, ax)
+plots.label(ax, f"Live runs (n = {len(live_seeds)} an arm)", "training episodes", "evaluation return", legend=True)
+plots.show(fig, f"The greedy evaluation return after each of the first {live_episodes} training episodes; dotted: the threshold.",
+           "Evaluation returns of two short live PPO runs on LunarLander.")
+
+# %% [markdown]
+# ## When it fails: a significant accident
+#
+# A small study that does find something has usually found too much: only a lucky overestimate is large enough to be significant.
+# Among simulated studies of ten seeds with the published factor, look only at those that were significant: which factor did they report?
+
+# %%
+rng = np.random.default_rng(5)
+true_factor, reported = claim["zscore"] / claim["kscore"], []
+for _ in range(5 * trials):
+    fast, usual = rng.integers(len(pilot.time), size=(2, 10))
+    shorter, other = stats.Times(pilot.time[fast] / true_factor, pilot.met[fast]), stats.Times(pilot.time[usual], pilot.met[usual])
+    if stats.logrank(shorter, other) < 0.05:
+        reported.append(float(stats.improvement(shorter, other, max_episodes)))
+Markdown(f"True factor {true_factor:.2f}. {len(reported)} of {5 * trials} small studies were significant" + (f"; they reported {np.mean(reported):.2f} on average." if reported else "."))
+
+# %% [markdown]
+# ## What this does not show
+#
+# - The power curve takes the pilot's runs for the whole distribution; ten runs are a small picture of it.
+# - Its tests are not adjusted for the number of comparisons; those of the report are, and so find less.
+# - A method need not shorten every run by the same factor.
+# - PPO's usual form, with many episodes an update, may react to normalization differently.
+
+# %% [markdown]
+# ## Exercises
+#
+# **Exercise 1 (recall).** A test at the 5 % level, and no difference at all: what is its power?
+
+# %% nbgrader={"grade": false, "grade_id": "09-1", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
+power_of_nothing = None
+### BEGIN SOLUTION
+power_of_nothing = 0.05
+### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "09-1-check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false} tags=["check"]
+assert power_of_nothing is not None and 0 <= power_of_nothing <= 1, "a probability"
+### BEGIN HIDDEN TESTS
+assert np.isclose(power_of_nothing, 0.05), "a test at the 5 % level is wrong in 5 % of the studies of nothing"
+### END HIDDEN TESTS
+
+# %% [markdown]
+# **Exercise 2 (apply).** Ten pairs of runs; suppose that the probability to be faster on a paired seed is 0.5 in truth. How probable is it that one arm wins at least eight of ten pairs, in either direction? Compute it exactly.
+
+# %% nbgrader={"grade": false, "grade_id": "09-2", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
+eight_of_ten = None
+### BEGIN SOLUTION
+eight_of_ten = 2 * sum(np.array([45, 10, 1])) / 2**10
+### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "09-2-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check"]
+wins = np.random.default_rng(0).binomial(10, 0.5, 400_000)
+assert eight_of_ten is not None and abs(eight_of_ten - np.mean((wins >= 8) | (wins <= 2))) < 0.003
+### BEGIN HIDDEN TESTS
+assert np.isclose(eight_of_ten, 112 / 1024), "exactly, and in either direction"
+### END HIDDEN TESTS
+
+# %% [markdown]
+# **Exercise 3 (apply).** Write a function that returns the smallest of `sizes` whose simulated power for a factor, by the times of a pilot, is at least 0.8, or None.
+
+# %% nbgrader={"grade": false, "grade_id": "09-3", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
+def seeds_needed(times: stats.Times, factor: float) -> int | None:
+    """Return the smallest tried number of seeds an arm with a power of 80 %."""
+    ### BEGIN SOLUTION
+    for n in sizes:
+        if power(times, factor, n, np.random.default_rng(n)) >= 0.8:
+            return n
+    return None
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "09-3-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check"]
+made_up = stats.Times(np.arange(100, 200, 10), np.full(10, True))
+assert seeds_needed(made_up, 4.0) == sizes[0], "a factor of four is seen with few seeds"
+assert seeds_needed(made_up, 1.0) is None, "no number of seeds finds what is not there"
+### BEGIN HIDDEN TESTS
+assert seeds_needed(stats.Times(np.full(6, 300), np.full(6, False)), 2.0) is None, "where nobody arrives there is nothing to find"
+assert seeds_needed(made_up, 0.25) == sizes[0], "four times slower is seen as well"
+### END HIDDEN TESTS
+
+# %% [markdown]
+# **Exercise 4 (open).** Plan a study of your own that could find a factor of 1.5: how many seeds an arm, which cap, which statistic, and which result would make you say "it holds", "it does not", or "cannot be told"? Write it so that somebody else could carry it out without asking.
+
+# %% nbgrader={"grade": true, "grade_id": "09-4", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
+seeds_an_arm, plan = None, ""
+### BEGIN SOLUTION
+seeds_an_arm = 80
+plan = ("Two arms on the same 80 seeds, a cap of 1,500 episodes, restricted means with a paired bootstrap interval. It holds if the factor's interval lies above 1 and the "
+        "log-rank p is below 0.05, it does not if the interval lies below 1.1, and otherwise it cannot be told.")
+### END SOLUTION
+
+# %% nbgrader={"grade": false, "grade_id": "09-4-check", "locked": true, "schema_version": 3, "solution": false, "task": false} tags=["check"]
+assert seeds_an_arm is not None and seeds_an_arm > 0, "a number of seeds"
+assert len(plan.split()) >= 30, "arms, cap, statistic and the three verdicts, please"
+
+# %% [markdown]
+# ## Summary
+
+# %%
+Markdown(f"""
+- Table 1 says {claim["zscore"]} against {claim["kscore"]}, a factor of {true_factor:.2f}; the files with these outputs are actor-critics that both filter (chapter 07).
+- PPO as written, n = {seeds}: the factor of the adaptive stream over the running Z-Score is {as_written.factor["adaptive"]:.2f}.
+- PPO as released, n = {seeds}: the factor of adaptive refit over the per-episode Z-Score is {as_released.factor["adaptive_refit"]:.2f}.
+- With {seeds} seeds an arm, a factor of about {least:g} would be found with 80 % probability.
+""")
+
+# %% [markdown]
+# The verdicts are in [11 The replication report](11_replication_report.ipynb).
+#
+# **References.** C. Colas, O. Sigaud and P.-Y. Oudeyer, *How many random seeds? Statistical power analysis in deep reinforcement learning experiments* (2018).
+# A. Gelman and J. Carlin, *Beyond power calculations*, Perspectives on Psychological Science 9 (2014), on exaggeration in small studies.
+# B. Trevett, *pytorch-rl*. Z. Xia and Q. Li, *K-Score*, Table 1, and the released repository at commit `5667b45`.
+
+# %%
+provenance.footer(started, seeds=seeds, first_seed=first_seed, max_episodes=max_episodes, epochs=epochs, store=store, live_seeds=live_seeds, live_episodes=live_episodes, trials=trials)
