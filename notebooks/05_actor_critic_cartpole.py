@@ -346,8 +346,8 @@ Markdown(f"The two rows are close to each other, and both are wide. The publishe
 # %% [markdown]
 # ## What this does not show
 #
-# - The released settings of the filter were used. Another setting may do better than these; tuning $Q$ and $R$ is a chapter of its own.
-# - CartPole has a reward of 1 a step, so that its returns fall in a fixed pattern. LunarLander is a task where they do not.
+# - The released settings of the filter were used. Chapter 10 tunes $Q$ and $R$; another setting may do better than these.
+# - CartPole has a reward of 1 a step, so that its returns fall in a fixed pattern; chapters 07 and 09 look at a task where they do not.
 # - A learning rate that suits the Z-Score may not suit a score of another scale (chapter 03): `learning_rate` is a parameter of this chapter for that reason.
 # - An interval that contains 1 is no proof of equality. It says how large a difference could still hide.
 # - Stability is the variance of the last 25 evaluation returns before a run stopped; solved runs stop in a good moment by construction.

@@ -303,7 +303,7 @@ targets.sort_values("restricted mean (episodes)").round(1)
 # %% [markdown]
 # From top to bottom the arms get slower.
 # The smallest and the largest targets agree with that at every length; the two in the middle change places with the length.
-# So the table allows the idea and does not prove it; the settings of a whole grid will test it.
+# So the table allows the idea and does not prove it; chapter 11 tests it on the settings of a whole grid.
 
 # %% [markdown]
 # ## The released notebook, and the published numbers
@@ -392,7 +392,7 @@ Markdown(f"{len(early)} of {len(runs_notebook)} runs under the released rule sto
 # - The released files do not show how the Z-Score's number of Table 1 was obtained. We only say among the runs of which settings it would be ordinary.
 # - The tutorial's number is one run on an older library; it is a second single number, not a truth.
 # - PPO here follows the released protocol: one episode an update, and all epochs on the whole of it. PPO as commonly used collects many episodes first.
-# - The streamed arms use released settings made for refitting. They are not tuned here.
+# - The streamed arms use released settings made for refitting. Chapter 10 tunes them.
 
 # %% [markdown]
 # ## Exercises
