@@ -4,13 +4,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
 BENCH_READY := $(VENV)/.installed-bench
+BOOK_READY := $(VENV)/.installed-book
+TEACH_READY := $(VENV)/.installed-teach
 NOTEBOOKS := $(wildcard notebooks/*.py)
 
-.PHONY: help run test lab sync publish report study lint bench clean
+.PHONY: help run test lab sync publish report study book slides test-book test-teach lint bench clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: $(READY)  ## execute every chapter into build/ and write an HTML page of each
 	@$(BIN)/python -m kscore run
@@ -18,6 +20,9 @@ run: $(READY)  ## execute every chapter into build/ and write an HTML page of ea
 test: $(READY)  ## run the tests
 	@$(BIN)/ruff check .
 	@$(BIN)/python -m pytest
+
+test-teach: $(TEACH_READY)  ## test the exercises and their way through nbgrader
+	@$(BIN)/python -m pytest tests/teach
 
 lab: $(READY)  ## open the chapters in JupyterLab (options: make lab ARGS="--no-browser")
 	@$(BIN)/jupyter lab --notebook-dir=notebooks $(ARGS)
@@ -34,17 +39,36 @@ report: $(READY)  ## write the replication report as one printable file, build/r
 study: $(READY)  ## train what the recorded study lacks (hours from nothing; stop and go on at any time)
 	@$(BIN)/python -m kscore study
 
+book: $(BOOK_READY)  ## bind the published chapters to a book, build/book/index.html
+	@rm -rf build/book
+	@$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -c docs . build/book
+
+slides: $(BOOK_READY)  ## make the slides of the lectures, build/slides/index.html
+	@rm -rf build/slides
+	@$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -b revealjs docs/slides build/slides
+
+test-book: book slides  ## build both and test them, in Chromium if it is installed
+	@$(BIN)/python -m pytest -n 0 tests/book
+
 lint: $(READY)  ## check the code with ruff
 	@$(BIN)/ruff check .
 
 bench: $(BENCH_READY)  ## measure speed side by side with peers, as ratios
-	@$(BIN)/python benchmarks/filter_speed.py; filter=$$?; $(BIN)/python benchmarks/training_speed.py && exit $$filter
+	@worst=0; for part in filter training batch; do $(BIN)/python benchmarks/$${part}_speed.py || worst=1; done; exit $$worst
 
 clean:  ## remove build/ (keep the environment and everything recorded)
 	rm -rf build
 
 $(BENCH_READY): $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,bench]'
+	@touch $@
+
+$(BOOK_READY): $(READY)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,book]'
+	@touch $@
+
+$(TEACH_READY): $(READY)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,teach]'
 	@touch $@
 
 $(READY): pyproject.toml constraints.txt

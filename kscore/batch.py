@@ -1,200 +1,302 @@
-"""Papermill over the chapters: execute each into a folder, write its page, report, and publish outputs back."""
+"""Run chapters unattended: each in a process of its own, several at once, with a status that tells the truth.
 
-import base64
-import fnmatch
-import html
+Every task leaves two lines in the folder's `status.jsonl`: that it began, and how it ended. A task whose second line is
+missing was interrupted, whatever the notebook that it left behind looks like.
+"""
+
+import hashlib
+import json
+import os
 import re
+import subprocess
+import sys
 import tempfile
+import threading
 import time
-import tomllib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-import jupytext
-import nbformat
-import papermill
-from jupytext.config import load_jupytext_config
-from nbconvert import HTMLExporter
-from papermill.exceptions import PapermillExecutionError
-from traitlets.config import Config
+import psutil
 
-from kscore import NOTEBOOKS, ROOT, checks
+from kscore import chapters, journal, provenance
 
-PROFILES = NOTEBOOKS / "profiles.toml"
-FIGURES = NOTEBOOKS / "figures"
-FIGURE_TAG = "figure-file:"
-"""A cell tagged `figure-file:NAME.png` has its picture published as `notebooks/figures/NAME.png` too."""
+STATUS = "status.jsonl"
 
-NO_ALT = "No description has been provided for this image"  # what the exporter writes in its place
+
+class Task(NamedTuple):
+    """One execution of a chapter."""
+
+    source: Path
+    target: Path
+    parameters: dict[str, object]
+
+    @property
+    def name(self) -> str:
+        """What it is called: the chapter, and what was swept."""
+        return self.target.stem
+
+    @property
+    def page(self) -> Path:
+        """The HTML page of what it executed."""
+        return self.target.with_suffix(".html")
 
 
 class Outcome(NamedTuple):
-    """How the execution of one chapter ended."""
+    """How a task ended."""
 
-    chapter: str
-    status: str  # "ok" or "failed"
-    seconds: float
+    name: str
+    status: str  # "ok", "failed", "timeout", "interrupted", "not begun", or "done before"
+    seconds: float = 0.0
     error: str = ""
+    cell: int | None = None  # of the executed notebook, where it did not end well
+
+    @property
+    def good(self) -> bool:
+        """Whether its result is there."""
+        return self.status in ("ok", "done before")
 
 
-def chapters(patterns: Iterable[str] = ()) -> list[Path]:
-    """Return the chapters that match any of the patterns (a name, a number, or a glob); all of them without one."""
-    found = sorted(NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
-    chosen = []
-    for pattern in patterns:
-        matching = [path for path in found if _matches(path.stem, pattern)]
-        if not matching:
-            checks.choice("chapter", pattern, [path.stem for path in found])
-        chosen += matching
-    return sorted(set(chosen)) if chosen else found
+Watcher = Callable[[Task, int, int], None]
+"""Called with a task, the cell that it has come to, and how many cells it has."""
 
 
-def _matches(stem: str, pattern: str) -> bool:
-    if pattern.isdecimal():
-        return int(pattern) == int(stem.split("_")[0])
-    return fnmatch.fnmatchcase(stem, pattern)
+def tasks(chosen: Iterable[Path], parameters: dict[str, dict], combinations: Iterable[dict], out: Path) -> list[Task]:
+    """Return the tasks of chapters × combinations; each has a file of its own below the folder."""
+    chosen, combinations = list(chosen), list(combinations)
+    if out.resolve() in {source.parent.resolve() for source in chosen}:
+        raise ValueError(f"out must be another folder than that of the chapters, got {out}")
+    return [Task(source, out / f"{source.stem}{_suffix(combination)}.ipynb",
+                 parameters.get(source.stem, {}) | combination)
+            for source in chosen for combination in combinations]
 
 
-def profile(name: str) -> dict[str, dict]:
-    """Return the parameters that a named profile gives to each chapter; "default" gives none."""
-    profiles = {"default": {}} | tomllib.loads(PROFILES.read_text(encoding="utf-8"))
-    return profiles[checks.choice("profile", name, profiles)]
+def _suffix(combination: dict[str, object]) -> str:
+    """Return a part of a file name that tells combinations apart and can lead nowhere else."""
+    if not combination:
+        return ""
+    words = "_".join(f"{name}-{value}" for name, value in combination.items())
+    plain = re.sub(r"[^A-Za-z0-9._+-]", "-", words)[:80]
+    clear = plain == words and not any("_" in str(value) for value in combination.values())
+    return f"__{plain}" if clear else f"__{plain}-{hashlib.sha256(repr(combination).encode()).hexdigest()[:8]}"
 
 
-def execute(source: Path, target: Path, parameters: dict | None = None, *, progress: bool = False) -> Outcome:
-    """Execute one notebook into another file; a failing cell is an outcome, not an exception.
+def run(todo: list[Task], out: Path, *, jobs: int = 1, timeout: float | None = None, fail_fast: bool = False,
+        watch: Watcher = lambda *_: None) -> list[Outcome]:
+    """Execute the tasks, `jobs` at once, write their pages, and return how each ended, in their order.
 
-    The kernel talks over IPC, so nothing listens on a network port.
+    On Ctrl-C the kernels are ended, what was running is recorded as interrupted, and KeyboardInterrupt goes on.
     """
-    started = time.perf_counter()
-    status, error = "ok", ""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="k") as sockets:
-        config = Config({"KernelManager": {"transport": "ipc", "ip": f"{sockets}/s"}})
-        config.AsyncKernelManager = config.KernelManager
+    status = StatusFile(out)
+    stop = threading.Event()
+
+    def do(task: Task) -> Outcome:
+        outcome = _do(task, status, timeout, watch, stop)
+        if fail_fast and not outcome.good:
+            stop.set()  # here, before this thread takes the next task
+        return outcome
+
+    with ThreadPoolExecutor(jobs) as pool:
+        futures = [pool.submit(do, task) for task in todo]
         try:
-            papermill.execute_notebook(source, target, parameters or {}, kernel_name="python3", config=config,
-                                       progress_bar=progress, cwd=None)
-        except PapermillExecutionError as failure:
-            status, error = "failed", f"cell {failure.exec_count}: {failure.ename}: {failure.evalue}"
-    return Outcome(source.stem, status, time.perf_counter() - started, error)
+            wait(futures)
+        except BaseException:
+            stop.set()
+            raise
+    return [future.result() for future in futures]
 
 
-def write_page(notebook: Path) -> Path:
-    """Write the HTML page of an executed notebook beside it, with links that lead to pages, not to notebooks."""
-    content = nbformat.read(notebook, as_version=4)
-    for cell in content.cells:
-        if cell.cell_type == "markdown":
-            cell.source = _linked_to_pages(cell.source)
-        for output in cell.get("outputs", []):
-            if "text/markdown" in output.get("data", {}):
-                output.data["text/markdown"] = _linked_to_pages(output.data["text/markdown"])
-    page = notebook.with_suffix(".html")
-    page.write_text(_page(content, HTMLExporter(), notebook.stem), encoding="utf-8")
-    return page
+def _do(task: Task, status: "StatusFile", timeout: float | None, watch: Watcher, stop: threading.Event) -> Outcome:
+    """Execute one task, write its page and its status; what cannot be written down has not been done."""
+    if stop.is_set():
+        return Outcome(task.name, "not begun")
+    try:
+        began = status.begin(task)
+        outcome = _with_page(task, supervise(task, timeout, watch, stop))
+        status.end(began, outcome)
+        return outcome
+    except OSError as trouble:
+        return Outcome(task.name, "failed", error=f"{trouble.strerror}: {trouble.filename or status.path.parent}")
 
 
-def _page(content: nbformat.NotebookNode, exporter: HTMLExporter, title: str) -> str:
-    """Return a notebook as HTML, with the alt text of its figures, which the exporter's template does not pass on."""
-    body, _ = exporter.from_notebook_node(content, {"metadata": {"name": title}})
-    alts = iter([output.metadata.get("image/png", {}).get("alt", NO_ALT) for output in _pictures(content.cells)])
-    return re.sub(NO_ALT, lambda _: html.escape(next(alts)), body)
+def supervise(task: Task, timeout: float | None = None, watch: Watcher = lambda *_: None,
+              stop: threading.Event | None = None) -> Outcome:
+    """Execute one task in its own process; end it when its time is up or everything is to stop."""
+    started = time.perf_counter()
+    ended, stop, reason = threading.Event(), stop or threading.Event(), []
+    with tempfile.TemporaryDirectory(prefix="k", ignore_cleanup_errors=True) as scratch:
+        child = subprocess.Popen([sys.executable, "-m", "kscore.execute"], stdin=subprocess.PIPE, text=True,
+                                 stdout=subprocess.PIPE, start_new_session=True)
+        watchdog = threading.Thread(target=_watchdog, args=(child, ended, stop, timeout, reason), daemon=True)
+        watchdog.start()
+        try:
+            last, cell = _listen(child, task, scratch, watch)
+        finally:
+            ended.set()
+            watchdog.join()
+            _end(child)
+    return _outcome(task, last, cell, reason, time.perf_counter() - started)
 
 
-PRINT_STYLE = """<style>
-@page { size: A4 landscape; margin: 12mm; }
-body { max-width: 75rem; margin: 0 auto; }
-table { font-size: 0.8rem !important; }
-@media print { tr, figure, img { break-inside: avoid; } h2 { break-after: avoid; } }
-</style>"""
+_one_page_at_a_time = threading.Lock()
 
 
-def write_report(notebook: Path, report: Path) -> Path:
-    """Write an executed notebook as one printable HTML file: words, tables and figures, no code, nothing to load."""
-    content = nbformat.read(notebook, as_version=4)
-    content.cells = [cell for cell in content.cells if not _only_for_running(cell)]
-    page = _page(content, HTMLExporter(exclude_input=True, exclude_output_prompt=True), notebook.stem)
-    page = re.sub(r"<script\b.*?</script>", "", page, flags=re.DOTALL)  # for formulas and diagrams; it has none
-    report.write_text(page.replace("</head>", f"{PRINT_STYLE}</head>", 1), encoding="utf-8")
-    return report
+def _with_page(task: Task, outcome: Outcome) -> Outcome:
+    """Write the page of what has been executed; a good outcome without its page is none."""
+    from kscore import pages  # here, because it takes seconds that not every command needs
+
+    try:
+        with _one_page_at_a_time:
+            pages.write_page(task.target)
+    except Exception as failure:  # half a notebook, for one, cannot be read
+        if outcome.good:
+            return outcome._replace(status="failed", error=f"its page could not be written: {failure}")
+    return outcome
 
 
-def _only_for_running(cell: nbformat.NotebookNode) -> bool:
-    """Say whether a cell means nothing without its code: headings of set-up and parameters, exercises."""
-    return cell.cell_type == "markdown" and bool(re.search(r"^## (Setup|Parameters)|^\*\*Exercise", cell.source, re.M))
+def _listen(child: subprocess.Popen, task: Task, scratch: str, watch: Watcher) -> tuple[dict | None, int | None]:
+    """Hand the task over and follow its events; return the last word, if there was one, and the last cell begun."""
+    cell = None
+    try:
+        child.stdin.write(json.dumps({"source": str(task.source), "target": str(task.target),
+                                      "parameters": task.parameters, "scratch": scratch}) + "\n")
+        child.stdin.flush()
+    except BrokenPipeError:
+        return None, None
+    for line in child.stdout:
+        if not line.endswith("\n"):
+            break  # it was killed in the middle of a word
+        event = json.loads(line)
+        if event["event"] == "end":
+            return event, cell
+        cell = event["cell"]
+        watch(task, cell, event["cells"])
+    return None, cell
 
 
-def _linked_to_pages(text: str) -> str:
-    return re.sub(r"\]\((\d\d_\w+)\.ipynb", r"](\1.html", text)
+def _watchdog(child: subprocess.Popen, ended: threading.Event, stop: threading.Event, timeout: float | None,
+              reason: list[str]) -> None:
+    """End the child when its time is up, or when everything is to stop, and note why."""
+    deadline = time.monotonic() + timeout if timeout else float("inf")
+    while not ended.wait(0.1):
+        if stop.is_set() or time.monotonic() > deadline:
+            reason.append("interrupted" if stop.is_set() else "timeout")
+            _end(child)
+            return
 
 
-def check_pair(source: Path) -> None:
-    """Refuse a chapter whose two files say different things, before either of them is run or overwritten."""
-    script = source.with_suffix(".py")
-    written = jupytext.writes(jupytext.read(source), fmt="py:percent", config=load_jupytext_config(str(script)))
-    if written != script.read_text(encoding="utf-8"):
-        raise ValueError(f"{source.name} and {script.name} differ: `make sync` carries the newer one over")
+def _end(child: subprocess.Popen) -> None:
+    """End a child and everything that it has started; the child first, so that it has no time to wonder."""
+    family = started_by(child.pid)
+    child.kill()
+    kill(family)
+    child.wait()
 
 
-def publish(pairs: Iterable[tuple[Path, Path]]) -> None:
-    """Copy the outputs of executed notebooks into their chapters, cell by cell; the chapters' text stays as it is.
-
-    All are checked before any is written: a chapter must exist as executed, without errors and with its own parameters.
-    """
-    for source, chapter in [(source, _with_outputs(source, executed)) for source, executed in pairs]:
-        nbformat.write(chapter, source)
-        _publish_figures(chapter)
+def started_by(pid: int) -> list[psutil.Process]:
+    """Return all that a process has started: its kernel, the kernel's worker processes."""
+    try:
+        return psutil.Process(pid).children(recursive=True)
+    except psutil.NoSuchProcess:
+        return []
 
 
-def _with_outputs(source: Path, executed: Path) -> nbformat.NotebookNode:
-    """Return the chapter with the outputs of its execution."""
-    if not executed.exists():
-        raise ValueError(f"{shown(executed)} does not exist: run the chapter first")
-    chapter, run = (nbformat.read(path, as_version=4) for path in (source, executed))
-    if any(output.output_type == "error" for cell in run.cells for output in cell.get("outputs", [])):
-        raise ValueError(f"{executed.name} holds an error: mend the chapter and run it again before publishing")
-    if [(c.id, c.source) for c in chapter.cells] != [(c.id, c.source) for c in run.cells]:
-        raise ValueError(f"{executed.name} was not executed from the present {source.name} with its default "
-                         "parameters: run it again before publishing")
-    for cell, ran in zip(chapter.cells, run.cells, strict=True):
-        if cell.cell_type == "code":
-            cell.outputs, cell.execution_count = ran.outputs, ran.execution_count
-            _steady_table_ids(cell)
-    return chapter
+def kill(processes: list[psutil.Process]) -> None:
+    """Kill processes and wait until they are gone."""
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    psutil.wait_procs(processes, timeout=10)
 
 
-def _steady_table_ids(cell: nbformat.NotebookNode) -> None:
-    """Name styled tables after their cell; pandas draws their names at random, and every run would differ."""
-    for number, output in enumerate(cell.outputs):
-        if "Styler at 0x" in output.get("data", {}).get("text/plain", ""):
-            name = f"T_{cell.id}_{number}"
-            output.data["text/html"] = re.sub(r"\bT_[0-9a-f]{5}(?=\b|_)", name, output.data["text/html"])
-            del output.data["text/plain"]
+def _outcome(task: Task, last: dict | None, cell: int | None, reason: list[str], seconds: float) -> Outcome:
+    if last is not None and last["status"] == "ok":
+        return Outcome(task.name, "ok", seconds)
+    if last is not None:
+        return Outcome(task.name, "failed", seconds, last["error"], last.get("cell", cell))
+    if reason == ["timeout"]:
+        return Outcome(task.name, "timeout", seconds, f"stopped after {seconds:.0f} s", cell)
+    if reason:
+        return Outcome(task.name, "interrupted", seconds, "stopped before its end", cell)
+    return Outcome(task.name, "failed", seconds, "the process that executed it died: killed, or out of memory", cell)
 
 
-def _publish_figures(chapter: nbformat.NotebookNode) -> None:
-    for cell in chapter.cells:
-        names = [tag.removeprefix(FIGURE_TAG) for tag in cell.metadata.get("tags", []) if tag.startswith(FIGURE_TAG)]
-        for name, output in zip(names, _pictures([cell]), strict=False):
-            FIGURES.mkdir(exist_ok=True)
-            (FIGURES / name).write_bytes(base64.b64decode(output.data["image/png"]))
+class StatusFile:
+    """The record of what was begun and how it ended, in one folder; whole lines only, also from several runners."""
+
+    def __init__(self, out: Path) -> None:
+        self.path = out / STATUS
+        journal.prepare(self.path)  # fails here, before anything runs, if the folder cannot be written to
+
+    def begin(self, task: Task) -> dict:
+        """Note that a task begins, and return what is known of it now; its chapter may be edited while it runs."""
+        about = {"name": task.name, "chapter": task.source.stem, "parameters": task.parameters,
+                 "text": fingerprint(task.source), "start": _now()}
+        self._append(about, {"status": "running", "runner": os.getpid(), "runner_started": _birth(os.getpid())})
+        return about
+
+    def end(self, about: dict, outcome: Outcome) -> None:
+        """Note how a task ended."""
+        self._append(about, {**outcome._asdict(), "versions": provenance.versions()})
+
+    def _append(self, about: dict, entry: dict) -> None:
+        journal.append(self.path, {"time": _now(), **about, **entry})
 
 
-def _pictures(cells: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
-    """Return the outputs that are pictures, in the order of the page."""
-    outputs = [output for cell in cells for output in cell.get("outputs", [])]
-    return [output for output in outputs if "image/png" in output.get("data", {})]
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def fingerprint(source: Path) -> str:
+    """Return what a chapter says, as a short hash of its cells; outputs do not count."""
+    return digest(chapters.cells(source))
+
+
+def digest(cells: list[dict]) -> str:
+    """Return what cells say, as a short hash."""
+    said = [(cell["cell_type"], cell["source"]) for cell in cells]
+    return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:16]
+
+
+def latest(out: Path) -> dict[str, dict]:
+    """Return the last entry of each task of a folder; one that began and whose runner is gone was interrupted."""
+    found = {}
+    for line in journal.lines(out / STATUS):
+        with suppress(ValueError, KeyError, TypeError):  # a torn line: its task has no end, and so was interrupted
+            entry = json.loads(line)
+            found[entry["name"]] = entry | {"status": entry["status"], "time": entry["time"]}
+    return {name: entry | {"status": "interrupted"} if entry["status"] == "running" and not _runs(entry) else entry
+            for name, entry in found.items()}
+
+
+def _runs(entry: dict) -> bool:
+    """Say whether the runner of an entry is still there: a process of its number and age, but for a clock put right."""
+    birth = _birth(entry.get("runner"))
+    return birth is not None and abs(birth - entry.get("runner_started", 0)) < 2
+
+
+def _birth(pid: int) -> float | None:
+    """Return when a process was started; None if it is gone."""
+    try:
+        process = psutil.Process(pid)
+        return None if process.status() == psutil.STATUS_ZOMBIE else process.create_time()
+    except psutil.NoSuchProcess:
+        return None
+
+
+def done(task: Task, entries: dict[str, dict]) -> bool:
+    """Say whether a task has been done before: it ended well, with the same text and parameters, and is still there."""
+    entry = entries.get(task.name, {})
+    return (entry.get("status") == "ok" and entry.get("parameters") == task.parameters
+            and entry.get("text") == fingerprint(task.source) and task.target.exists() and task.page.exists())
 
 
 def table(outcomes: list[Outcome]) -> str:
     """Return the outcomes as an aligned table of notebook, status and seconds."""
-    width = max(len("notebook"), *(len(o.chapter) for o in outcomes))
-    lines = [f"{'notebook':{width}}  status  seconds"]
-    lines += [f"{o.chapter:{width}}  {o.status:6}  {o.seconds:7.1f}" for o in outcomes]
+    width = max(len("notebook"), *(len(o.name) for o in outcomes))
+    lines = [f"{'notebook':{width}}  {'status':11}  seconds"]
+    lines += [f"{o.name:{width}}  {o.status:11}  {o.seconds:7.1f}" for o in outcomes]
     return "\n".join(lines)
-
-
-def shown(path: Path) -> str:
-    """Return a path as a reader of the project would write it: from the root if it lies below it."""
-    return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)

@@ -15,6 +15,7 @@ from kscore.training import RunConfig
 
 RUNS = DATA / "runs"
 
+SEEDS = 50  # runs an arm on CartPole
 RESULT_SEEDS = 1000  # the first of the seeds that results are made of
 TUNING_SEEDS = 2000  # the first of the seeds that settings are chosen on; no result uses them
 LIVE_SEEDS = 3000  # the first of the seeds that chapters train before the reader's eyes
@@ -150,7 +151,7 @@ class Experiment(NamedTuple):
     seeds: range
 
 
-def experiments(seeds: int = 50, lunar_seeds: int = 10, tuning_seeds: int = 8, first_seed: int = RESULT_SEEDS,
+def experiments(seeds: int = SEEDS, lunar_seeds: int = 10, tuning_seeds: int = 8, first_seed: int = RESULT_SEEDS,
                 max_episodes: int = 500, lunar_max_episodes: int = 1500) -> dict[str, Experiment]:
     """Return every part of the study whose settings were fixed beforehand, the longest runs first.
 

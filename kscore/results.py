@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from kscore import DATA, stats
+from kscore import DATA, experiments, stats
+from kscore.experiments import Experiment
 from kscore.stats import Interval, Times
 
 WINDOW = 25
@@ -83,6 +84,19 @@ def best(runs: pd.DataFrame, criterion: str = "evaluation") -> object:
     caps = runs.groupby("arm", sort=False).cap.first()
     means = {arm: float(stats.restricted_mean(times(runs, arm, criterion), cap)) for arm, cap in caps.items()}
     return min(means, key=means.get)
+
+
+def winners(parts: dict[str, Experiment], runs: dict[str, pd.DataFrame]) -> dict[str, Experiment]:
+    """Return the best of each grid as a part of the study, for every algorithm whose grids have all been searched."""
+    found = {}
+    for algorithm in experiments.TUNED_ALGORITHMS:
+        grids = {kind: f"tuning_{algorithm}_{kind}" for kind in experiments.TUNED_ARMS}
+        if all(name in runs for name in grids.values()):
+            arms = experiments.tuned({kind: parts[name].configs for kind, name in grids.items()},
+                                     {kind: best(runs[name]) for kind, name in grids.items()})
+            results = range(experiments.RESULT_SEEDS, experiments.RESULT_SEEDS + experiments.SEEDS)
+            found[f"tuned_{algorithm}"] = Experiment(arms, results)
+    return found
 
 
 def trend(runs: pd.DataFrame, arms: Iterable[object], criterion: str = "evaluation") -> tuple[Interval, float]:

@@ -7,16 +7,18 @@ and the protocol's version.
 """
 
 import dataclasses
-import fcntl
 import json
 import multiprocessing
 import os
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager, nullcontext
 from functools import cache
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,7 +27,7 @@ import orjson
 import pandas as pd
 from tqdm.std import tqdm
 
-from kscore import ROOT, normalizers
+from kscore import ROOT, cluster, journal, normalizers
 from kscore.training import PROTOCOL_VERSION, RunConfig, train
 
 Configs = Mapping[object, RunConfig] | Iterable[RunConfig]
@@ -46,6 +48,7 @@ def run(configs: Configs, seeds: Iterable[int], store: str | Path, executor: Exe
     wanted = {key(config, seed): (config, seed) for seed in seeds for config in arms.values()}
     missing = [run for name, run in wanted.items() if name not in held]
     if missing:
+        journal.prepare(store)
         for record in _trained(missing, executor, workers, progress):
             append(store, record)
             held[_key_of(record)] = record
@@ -76,7 +79,7 @@ def _trained(missing: list[tuple[RunConfig, int]], executor: Executor | None, wo
     with tqdm(total=len(missing), desc="training", unit="run", smoothing=0, mininterval=1, disable=not progress) as bar:
         with processes(workers) if executor is None else nullcontext(executor) as pool:
             with _workers_without_main():
-                futures = [pool.submit(train, config, seed) for config, seed in missing]
+                futures = [pool.submit(_train, config, seed) for config, seed in missing]
             try:
                 for future in as_completed(futures):
                     yield future.result()
@@ -93,16 +96,39 @@ WORKER_ENVIRONMENT = {
 
 
 @contextmanager
-def processes(workers: int | None = None) -> Iterator[Executor]:
+def processes(workers: int | None = None, scheduler: str | None = None) -> Iterator[Executor]:
     """Lend an executor of spawned processes, one a core by default, that use one thread each.
 
-    `run` makes its own; several studies in a row can share one. Nothing is spawned before there is work.
+    `run` makes its own; several studies in a row can share one. Nothing is spawned before there is work. Where the
+    address of a Dask scheduler is given, or stands in DASK_SCHEDULER_ADDRESS, its cluster does the work instead.
     """
+    scheduler = scheduler or os.environ.get("DASK_SCHEDULER_ADDRESS")
+    with cluster.executor(scheduler) if scheduler else _own_processes(workers or os.cpu_count()) as pool:
+        yield pool
+
+
+@contextmanager
+def _own_processes(workers: int) -> Iterator[Executor]:
+    """Lend spawned processes; after an interruption, or if this process is killed, none of them stays behind."""
+    spawn = multiprocessing.get_context("spawn")
+    end, line = spawn.Pipe(duplex=False)
+    with _worker_environment(), end, line:
+        pool = ProcessPoolExecutor(workers, spawn, _hold_the_line, (end,))
+        try:
+            yield pool
+        except BaseException:
+            line.close()
+            raise
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _worker_environment() -> Iterator[None]:
     before = {name: os.environ.get(name) for name in WORKER_ENVIRONMENT}
     os.environ.update(WORKER_ENVIRONMENT)
     try:
-        with ProcessPoolExecutor(workers or os.cpu_count(), mp_context=multiprocessing.get_context("spawn")) as pool:
-            yield pool
+        yield
     finally:
         for name, value in before.items():
             if value is None:
@@ -123,6 +149,32 @@ def _workers_without_main() -> Iterator[None]:
         main.update(hidden)
 
 
+# In a worker
+
+_unwanted = threading.Event()  # set when the line is closed: what is being trained is not wanted any more
+
+
+def _hold_the_line(end: Connection) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process at the other end
+    threading.Thread(target=_listen, args=(end,), daemon=True).start()
+
+
+def _listen(end: Connection) -> None:
+    end.poll(None)
+    _unwanted.set()
+    multiprocessing.parent_process().join()
+    os._exit(1)  # nobody is left to end it
+
+
+def _train(config: RunConfig, seed: int) -> dict:
+    return train(config, seed, progress=_go_on_if_wanted)
+
+
+def _go_on_if_wanted(*_: object) -> None:
+    if _unwanted.is_set():
+        raise KeyboardInterrupt
+
+
 # The store
 
 class Contents(NamedTuple):
@@ -136,7 +188,7 @@ class Contents(NamedTuple):
 def read(store: str | Path) -> Contents:
     """Read a store; a damaged line or a record of another protocol version is counted and passed over."""
     records, damaged, foreign = [], 0, 0
-    for line in _lines(located(store)):
+    for line in journal.lines(located(store)):
         try:
             record = orjson.loads(line)
             if record["protocol"] != PROTOCOL_VERSION:
@@ -150,28 +202,9 @@ def read(store: str | Path) -> Contents:
     return Contents(records, damaged, foreign)
 
 
-def _lines(path: Path) -> Iterator[bytes]:
-    if path.exists():
-        with path.open("rb") as file:
-            yield from filter(bytes.strip, file)
-
-
 def append(store: str | Path, record: dict) -> None:
-    """Append one record as a line of its own, and have it on the disk before returning.
-
-    The lock keeps two studies apart. If an interruption has left half a line, it stays there as a damaged line.
-    """
-    line = json.dumps(record, separators=(",", ":"), allow_nan=False).encode() + b"\n"  # refuses what JSON lacks
-    path = located(store)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("ab+") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        if file.seek(0, os.SEEK_END):
-            file.seek(-1, os.SEEK_END)
-            line = line if file.read(1) == b"\n" else b"\n" + line
-        file.write(line)
-        file.flush()
-        os.fsync(file.fileno())
+    """Append one record and have it on the disk before returning; a lock keeps two studies apart."""
+    journal.append(located(store), record)
 
 
 def _held(store: Path) -> dict[Key, dict]:

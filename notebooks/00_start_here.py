@@ -76,12 +76,12 @@ plots.use_style()
 # Papermill replaces them when you ask for others.
 
 # %% tags=["parameters"]
-seed: int = 0             # of the simulated numbers behind the tables
-scatter: float = 0.4      # assumed run-to-run scatter (standard deviation of the logarithm) where single runs are compared
-lengths: list = [25, 60, 40]  # lengths of the three CartPole episodes in the picture
-gamma: float = 0.99       # discount
-Q: float = 1e-4           # drift of the filter in the picture, as released for CartPole
-R: float = 1e-2           # noise of the filter in the picture, as released for CartPole
+seed: int = 0             # of the simulated numbers behind the tables [0, inf]
+scatter: float = 0.4      # assumed run-to-run scatter (standard deviation of the logarithm) where single runs are compared [0.2, 0.9]
+lengths: list[int] = [25, 60, 40]  # lengths of the three CartPole episodes in the picture [5, 1000]
+gamma: float = 0.99       # discount [0.1, 0.999]
+Q: float = 1e-4           # drift of the filter in the picture, as released for CartPole [1e-08, 100]
+R: float = 1e-2           # noise of the filter in the picture, as released for CartPole [1e-08, 100]
 
 # %%
 rng = np.random.default_rng(seed)
@@ -214,7 +214,7 @@ Markdown("| chapter | claim |\n|---|---|\n" + "\n".join(f"| [{title}]({name}) | 
 # ```
 #
 # **Teach.** Chapters are built as lessons: a question that could be answered either way, *predict the plot* before each figure, a failure on purpose, and exercises that check themselves.
-# Solutions stand between `### BEGIN SOLUTION` and `### END SOLUTION`, in cells tagged `solution`.
+# `kscore course student class` writes copies without the solutions, and `kscore course check` counts the points of a copy that has been filled in.
 # Chapters 01 and 02 make a lecture each, 03 a seminar, 04 a practical.
 
 # %% [markdown]
@@ -312,7 +312,7 @@ Markdown(f"Half of such pairs differ by more than a factor **{np.median(factors)
 #
 # **Exercise 1 (recall).** Complete the function so that it computes one step's K-Score from the belief that has seen the return. What does it give when the return equals the belief's mean?
 
-# %% tags=["solution"]
+# %% nbgrader={"grade": false, "grade_id": "00-1", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
 def kscore(G: float, belief: filters.Belief, eps: float = 1e-8) -> float:
     """Return the K-Score (P4) of one return."""
     ### BEGIN SOLUTION
@@ -320,15 +320,19 @@ def kscore(G: float, belief: filters.Belief, eps: float = 1e-8) -> float:
     ### END SOLUTION
 
 
-# %% tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "00-1-check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false} tags=["check"]
 assert np.isclose(kscore(5.0, filters.Belief(2.0, 9.0)), 1.0)
 assert kscore(2.0, filters.Belief(2.0, 9.0)) == 0.0
 assert np.isclose(kscore(1.0, filters.Belief(0.0, 0.0)), 1e4), "ε stands inside the square root"
+### BEGIN HIDDEN TESTS
+assert np.isclose(kscore(-4.0, filters.Belief(2.0, 4.0)), -3.0), "a return below the belief has a score below zero"
+assert np.isclose(kscore(1.0, filters.Belief(0.0, 3.0), eps=1.0), 0.5), "the ε that is passed in counts"
+### END HIDDEN TESTS
 
 # %% [markdown]
 # **Exercise 2 (apply).** Which rows of Table 2 of the paper (`published`, id T2) support its sentence that smaller values of $Q$ tend to speed up convergence? Compute the rank correlation of $Q$ and episodes (by hand or with pandas), and the share of all orders of five numbers that have at least this correlation by chance.
 
-# %% tags=["solution"]
+# %% nbgrader={"grade": false, "grade_id": "00-2", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
 rank_correlation, by_chance = 0.0, 0.0
 ### BEGIN SOLUTION
 table2 = published[published["id"] == "T2"]
@@ -337,9 +341,13 @@ all_orders = [np.corrcoef(range(5), order)[0, 1] for order in itertools.permutat
 by_chance = np.mean(np.array(all_orders) >= rank_correlation - 1e-9)
 ### END SOLUTION
 
-# %% tags=["check"]
-assert np.isclose(rank_correlation, 0.5)
-assert np.isclose(by_chance, 27 / 120)
+# %% nbgrader={"grade": true, "grade_id": "00-2-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check"]
+assert -1 <= rank_correlation <= 1 and rank_correlation != 0, "a correlation, from the five rows of Table 2"
+assert 0 < by_chance < 1 and np.isclose(120 * by_chance, round(120 * by_chance)), "five numbers have 120 orders"
+### BEGIN HIDDEN TESTS
+assert np.isclose(rank_correlation, 0.5), "the correlation of the ranks, not of the numbers"
+assert np.isclose(by_chance, 27 / 120), "at least this correlation: as good as it, or better"
+### END HIDDEN TESTS
 
 # %% [markdown]
 # The sign agrees with the sentence, but more than a fifth of all orders would look as good; and among the three smallest $Q$ the order runs the other way.
@@ -347,7 +355,7 @@ assert np.isclose(by_chance, 27 / 120)
 # %% [markdown]
 # **Exercise 3 (explore).** How many runs of each method (to the next ten) are needed until the *median* of the first divided by the median of the second is within 10 % of the true ratio in nine of ten studies? Assume the scatter above.
 
-# %% tags=["solution"]
+# %% nbgrader={"grade": false, "grade_id": "00-3", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
 def within_ten_percent(runs: int, studies: int = 2_000) -> float:
     """Return the share of simulated studies whose ratio of medians is within 10 % of one."""
     ### BEGIN SOLUTION
@@ -362,9 +370,28 @@ enough = 1
 enough = next(runs for runs in range(10, 1000, 10) if within_ten_percent(runs) >= 0.9)
 ### END SOLUTION
 
-# %% tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "00-3-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check"]
 assert 0.05 < within_ten_percent(1) < 0.3
 assert within_ten_percent(enough) >= 0.88 and within_ten_percent(enough // 2) < 0.88
+### BEGIN HIDDEN TESTS
+assert enough % 10 == 0, "to the next ten"
+assert within_ten_percent(2_000, studies=200) > 0.99, "with very many runs hardly any study is far off"
+### END HIDDEN TESTS
+
+# %% [markdown]
+# **Exercise 4 (open).** Before you read on: by which factor do you expect the K-Score to be faster than the Z-Score, over many seeds? Between which ends would you bet nine to one that the factor lies? And which result would change your mind? Write it down now; you will want to look it up later.
+
+# %% nbgrader={"grade": true, "grade_id": "00-4", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
+guess, low, high = None, None, None
+change_of_mind = ""
+### BEGIN SOLUTION
+guess, low, high = 1.0, 0.5, 2.0
+change_of_mind = "An interval over many seeds that lies outside of mine as a whole, in more than one experiment; a single run would not."
+### END SOLUTION
+
+# %% nbgrader={"grade": false, "grade_id": "00-4-check", "locked": true, "schema_version": 3, "solution": false, "task": false} tags=["check"]
+assert guess is not None and 0 < low < guess < high, "three numbers: the lower end, the guess and the upper end, in this order"
+assert len(change_of_mind.split()) >= 10, "a sentence or two, please"
 
 # %% [markdown]
 # ## Summary

@@ -60,12 +60,12 @@ plots.use_style()
 # ## Parameters
 
 # %% tags=["parameters"]
-seed: int = 1               # of every random number in this chapter
-Q: float = 0.04             # variance of the drift per step, in the simulated streams
-R: float = 1.0              # variance of the observation noise, in the simulated streams
-steps: int = 200            # length of the simulated streams
-draws: int = 20_000         # Monte Carlo draws for each gain that is tried
-grid_points: int = 2_001    # resolution of the brute-force Bayes grid
+seed: int = 1               # of every random number in this chapter [0, inf]
+Q: float = 0.04             # variance of the drift per step, in the simulated streams [0.01, 0.25]
+R: float = 1.0              # variance of the observation noise, in the simulated streams [0.25, 4]
+steps: int = 200            # length of the simulated streams [60, 100000]
+draws: int = 20_000         # Monte Carlo draws for each gain that is tried [1000, 10000000]
+grid_points: int = 2_001    # resolution of the brute-force Bayes grid [801, 100001]
 
 # %%
 rng = np.random.default_rng(seed)
@@ -86,9 +86,9 @@ observed = latent + rng.normal(0, np.sqrt(R), steps)
 # | $R$ | variance of the observation noise | `R` | number |
 # | $K_t$ | the gain: the share of a surprise that the belief takes over | `K` | number |
 #
-# The model that ties them together (P1 in our list of facts from the paper) has two lines:
+# The model that ties them together has two lines (P1 is its label in our list of facts from the paper; equations without such a label are numbered by chapter):
 #
-# $$m_t = m_{t-1} + w_t,\quad w_t \sim \mathcal N(0, Q) \qquad\qquad z_t = m_t + v_t,\quad v_t \sim \mathcal N(0, R).$$
+# $$m_t = m_{t-1} + w_t,\quad w_t \sim \mathcal N(0, Q) \qquad\qquad z_t = m_t + v_t,\quad v_t \sim \mathcal N(0, R). \tag{P1}$$
 #
 # A number we care about wanders a little at every step, and we see it through noise.
 # (The paper writes $x_t$ both for the latent mean and for its estimate; we keep $x_t$ for the estimate.)
@@ -106,7 +106,7 @@ observed = latent + rng.normal(0, np.sqrt(R), steps)
 # Bayes' rule says exactly how close.
 # Write the prior as a Gaussian in the unknown $m$, write the likelihood of seeing $z$ given $m$ as another, multiply, and normalize:
 #
-# $$p(m \mid z) \;\propto\; \underbrace{\exp\!\Big(-\frac{(m - x^-)^2}{2P^-}\Big)}_{\text{prior}}\; \underbrace{\exp\!\Big(-\frac{(z - m)^2}{2R}\Big)}_{\text{likelihood}}.$$
+# $$p(m \mid z) \;\propto\; \underbrace{\exp\!\Big(-\frac{(m - x^-)^2}{2P^-}\Big)}_{\text{prior}}\; \underbrace{\exp\!\Big(-\frac{(z - m)^2}{2R}\Big)}_{\text{likelihood}}. \tag{1.1}$$
 #
 # No formula of Kalman's is needed to carry this out: a grid of candidate values and a multiplication will do.
 
@@ -156,10 +156,10 @@ plots.show(fig, "The product of two Gaussians lies between them, nearer to the s
 # %% [markdown]
 # ## The product of two Gaussians is a Gaussian
 #
-# Collect the exponent in powers of $m$.
+# Collect the exponent of (1.1) in powers of $m$.
 # A Gaussian with mean $x$ and variance $P$ has the exponent $-\tfrac{1}{2P}m^2 + \tfrac{x}{P}m + \text{const}$, so two coefficients are all we have to read off:
 #
-# $$\frac1P = \frac1{P^-} + \frac1R, \qquad \frac xP = \frac{x^-}{P^-} + \frac zR .$$
+# $$\frac1P = \frac1{P^-} + \frac1R, \qquad \frac xP = \frac{x^-}{P^-} + \frac zR . \tag{1.2}$$
 #
 # *Precisions add* (a precision is one over a variance), and the new mean is the precision-weighted average of the two old ones.
 # Let a computer algebra system do the collecting, so that no slip of ours goes unnoticed.
@@ -177,7 +177,7 @@ Markdown(f"$P = {sp.latex(sp.simplify(P))}, \\qquad x = {sp.latex(sp.simplify(x)
 # %% [markdown]
 # ## From weighted average to gain
 #
-# The same two numbers can be written so that they tell another story.
+# The two numbers of (1.2) can be written so that they tell another story.
 # Define the **gain**
 #
 # $$K = \frac{P^-}{P^- + R}, \tag{P3a}$$
@@ -221,7 +221,7 @@ Markdown(f"By formula the posterior is **{by_formula.mean:.4f} ± {np.sqrt(by_fo
 #
 # and because the two errors are independent, its variance is
 #
-# $$V(k) = (1 - k)^2 P^- + k^2 R .$$
+# $$V(k) = (1 - k)^2 P^- + k^2 R . \tag{1.3}$$
 #
 # That is a parabola in $k$.
 # Setting its slope to zero, $-2(1 - k)P^- + 2kR = 0$, gives $k = P^-/(P^- + R)$: the gain of (P3a) again, this time without assuming that anything is Gaussian.
@@ -292,7 +292,7 @@ Markdown(f"Convolving $\\mathcal N(1, 0.5)$ with a drift of variance 0.8 gives v
 #
 # Here are the five lines, two to predict and three to update:
 #
-# $$x_t^- = x_{t-1}, \qquad P_t^- = P_{t-1} + Q, \qquad K_t = \frac{P_t^-}{P_t^- + R}, \qquad x_t = x_t^- + K_t\,(z_t - x_t^-), \qquad P_t = (1 - K_t)\,P_t^- .$$
+# $$x_t^- = x_{t-1}, \qquad P_t^- = P_{t-1} + Q, \qquad K_t = \frac{P_t^-}{P_t^- + R}, \qquad x_t = x_t^- + K_t\,(z_t - x_t^-), \qquad P_t = (1 - K_t)\,P_t^- . \tag{1.4}$$
 #
 # And here is a case that works out in fractions.
 # We start at $x_0 = 0$ with variance $P_0 = 5$; the drift has $Q = 1$ and the noise $R = 2$.
@@ -407,10 +407,10 @@ plots.show(fig, f"The belief follows the hidden mean; the band of two standard d
 # ## Two old friends
 #
 # **With $Q = 0$ the filter averages.**
-# If the mean does not move, precisions simply pile up: after $t$ observations $1/P_t = 1/P_0 + t/R$.
+# If the mean does not move, precisions simply pile up by (1.2): after $t$ observations $1/P_t = 1/P_0 + t/R$.
 # The belief is then the average of all observations, with the prior counted as $n_0 = R/P_0$ extra observations at $x_0$:
 #
-# $$x_t = \frac{n_0 x_0 + z_1 + \dots + z_t}{n_0 + t}, \qquad K_t = \frac{1}{n_0 + t}.$$
+# $$x_t = \frac{n_0 x_0 + z_1 + \dots + z_t}{n_0 + t}, \qquad K_t = \frac{1}{n_0 + t}. \tag{1.5}$$
 #
 # With a vague prior ($P_0 \to \infty$) this is the plain running mean, $K_t = 1/t$.
 
@@ -510,7 +510,7 @@ plots.show(fig, f"The belief jumps by the share K of the outlier and is wrong by
 #
 # **Exercise 1 (recall).** Two sensors measure the same constant with noise variances 2 and 6. What is the variance of the best combination of both?
 
-# %% tags=["solution"]
+# %% nbgrader={"grade": false, "grade_id": "01-1", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
 def combined_variance(first: float, second: float) -> float:
     """Return the variance of the optimal mixture of two independent unbiased measurements."""
     ### BEGIN SOLUTION
@@ -518,15 +518,19 @@ def combined_variance(first: float, second: float) -> float:
     ### END SOLUTION
 
 
-# %% tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "01-1-check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false} tags=["check"]
 assert np.isclose(combined_variance(2, 6), 1.5)
 assert np.isclose(combined_variance(5, 5), 2.5)
 assert combined_variance(1, 1e12) < 1, "even a very poor second sensor must not make things worse"
+### BEGIN HIDDEN TESTS
+assert np.isclose(combined_variance(0.1, 0.3), 0.075), "variances below one"
+assert np.isclose(combined_variance(4, 1), combined_variance(1, 4)), "the order of the sensors cannot matter"
+### END HIDDEN TESTS
 
 # %% [markdown]
 # **Exercise 2 (apply).** The agent is not watched for $n$ steps: $n$ predictions, no update. Then one observation arrives, with no further prediction before it. Return the gain it gets, and convince yourself that it approaches 1 as $n$ grows.
 
-# %% tags=["solution"]
+# %% nbgrader={"grade": false, "grade_id": "01-2", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
 def gain_after_gap(P: float, Q: float, R: float, n: int) -> float:
     """Return the gain of the first observation after n predictions in a row."""
     ### BEGIN SOLUTION
@@ -537,16 +541,20 @@ def gain_after_gap(P: float, Q: float, R: float, n: int) -> float:
     ### END SOLUTION
 
 
-# %% tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "01-2-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check"]
 assert np.isclose(gain_after_gap(P=1, Q=1, R=2, n=1), 0.5)
 assert np.isclose(gain_after_gap(P=2, Q=1, R=4, n=2), 0.5)
 assert np.isclose(gain_after_gap(P=1, Q=3, R=10, n=3), 0.5)
 assert gain_after_gap(P=1, Q=1, R=2, n=10_000) > 0.999
+### BEGIN HIDDEN TESTS
+assert np.isclose(gain_after_gap(P=3, Q=1, R=1, n=0), 0.75), "without a gap the prior is the belief itself"
+assert np.isclose(gain_after_gap(P=1, Q=0, R=3, n=50), 0.25), "without drift a gap changes nothing"
+### END HIDDEN TESTS
 
 # %% [markdown]
 # **Exercise 3 (extend).** Missing data: write a filter that skips the update wherever an observation is `NaN`, but lets time pass. Its variance must grow during the gap.
 
-# %% tags=["solution"]
+# %% nbgrader={"grade": false, "grade_id": "01-3", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
 def filter_with_gaps(z: np.ndarray, Q: float, R: float) -> list[filters.Belief]:
     """Return the belief after each step, from the released start x0 = 0, P0 = 1."""
     ### BEGIN SOLUTION
@@ -560,7 +568,7 @@ def filter_with_gaps(z: np.ndarray, Q: float, R: float) -> list[filters.Belief]:
     ### END SOLUTION
 
 
-# %% tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "01-3-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check"]
 gappy = observed[:20].copy()
 gappy[8:12] = np.nan
 path = filter_with_gaps(gappy, Q, R)
@@ -568,6 +576,40 @@ assert np.allclose(path[:8], np.column_stack([ours.mean, ours.var])[:8])
 assert np.allclose(np.diff([belief.var for belief in path[7:12]]), Q), "the variance must grow by Q while nothing is seen"
 assert np.ptp([belief.mean for belief in path[7:12]]) == 0, "the mean must not move while nothing is seen"
 assert np.allclose(path[12], filters.update(filters.predict(path[11], Q), gappy[12], R)), "after the gap, learn as usual"
+### BEGIN HIDDEN TESTS
+late = filter_with_gaps(np.array([np.nan, 1.0, np.nan]), 0.5, 2.0)
+assert len(late) == 3 and np.allclose(late[0], (0.0, 1.5)), "a gap at the start: time passes from P0 = 1"
+assert np.allclose(late[1], filters.update(filters.Belief(0.0, 2.0), 1.0, 2.0)), "the first observation after a gap at the start"
+assert np.allclose(late[2], filters.predict(late[1], 0.5)), "a gap at the end"
+### END HIDDEN TESTS
+
+# %% [markdown]
+# **Exercise 4 (open).** One outlier of 40 standard deviations was enough to mislead the belief. Invent an update that is not so easily impressed, from above or below: a surprise of up to one standard deviation of what the filter expects, $\sqrt{P^- + R}$, must count as in (P3), and one of 40 must move the mean no further than one of 4 would there. What does your update give up when the signal really jumps?
+
+# %% nbgrader={"grade": false, "grade_id": "01-4", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
+def robust_update(prior: filters.Belief, z: float, R: float) -> filters.Belief:
+    """Return the belief after an observation that may be an outlier."""
+    ### BEGIN SOLUTION
+    # a surprise counts up to three standard deviations; after a real jump the belief is late
+    reach = 3 * np.sqrt(prior.var + R)
+    return filters.update(prior, prior.mean + np.clip(z - prior.mean, -reach, reach), R)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "01-4-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false} tags=["check"]
+prior, expected = filters.Belief(1.0, 0.5), np.sqrt(0.5 + 2.0)
+for surprise in (-1.0, 0.0, 0.5, 1.0):
+    z = prior.mean + surprise * expected
+    assert np.allclose(robust_update(prior, z, 2.0), filters.update(prior, z, 2.0)), f"a surprise of {surprise:g} is an ordinary one"
+far = robust_update(prior, prior.mean + 40 * expected, 2.0)
+assert 0 <= far.mean - prior.mean <= filters.update(prior, prior.mean + 4 * expected, 2.0).mean - prior.mean, "the outlier still moves it too far"
+### BEGIN HIDDEN TESTS
+below = robust_update(prior, prior.mean - 40 * expected, 2.0)
+assert np.isclose(prior.mean - below.mean, far.mean - prior.mean), "from below as from above"
+elsewhere = filters.Belief(-300.0, 0.5)
+assert np.allclose(robust_update(elsewhere, -301.0, 2.0), filters.update(elsewhere, -301.0, 2.0)), "the surprise counts, not the observation"
+assert 0 < far.var <= prior.var + 1e-12, "an observation must not make the belief less certain than it was"
+### END HIDDEN TESTS
 
 # %% [markdown]
 # ## Summary

@@ -28,9 +28,9 @@
 # ## Question
 #
 # A policy-gradient method multiplies each step's log-probability by a score.
-# The paper proposes to make the score from the filter (P4),
+# The paper proposes to make the score from the filter,
 #
-# $$\hat G_t = \frac{G_t - x_t}{\sqrt{P_t + \varepsilon}},$$
+# $$\hat G_t = \frac{G_t - x_t}{\sqrt{P_t + \varepsilon}}, \tag{P4}$$
 #
 # in place of a z-score.
 # We ask what this does to a signal, before any learning is involved.
@@ -55,7 +55,7 @@ import numpy as np
 import pandas as pd
 from IPython.display import Markdown
 
-from kscore import filters, normalizers, plots, provenance
+from kscore import explore, filters, normalizers, plots, provenance
 
 started = time.perf_counter()
 plots.use_style()
@@ -64,21 +64,22 @@ plots.use_style()
 # ## Parameters
 
 # %% tags=["parameters"]
-seed: int = 3            # of every random number in this chapter
-streams: int = 200       # simulated streams for each setting
-steps: int = 1_000       # length of the simulated streams
-episodes: int = 60       # episodes of a random policy in each environment
-gamma: float = 0.99      # discount, as released
-Q: float = 1e-4          # simple filter, as released for CartPole
-R: float = 1e-2          # simple filter, as released for CartPole
-Q_lunar: float = 1e-2    # simple filter, as released for LunarLander
-R_lunar: float = 1.0     # simple filter, as released for LunarLander
-Q_adaptive: float = 0.1  # adaptive filter, as released for actor-critic and GAE on CartPole
-R_adaptive: float = 1.0  # adaptive filter, as released for actor-critic and GAE on CartPole
-Q_adaptive_lunar: float = 1.0   # adaptive filter, as released for LunarLander
-R_adaptive_lunar: float = 1e-2  # adaptive filter, as released for LunarLander
-alpha: float = 0.9       # memory of the adaptive noise level
-ema_decay: float = 0.99  # of the moving Z-Score shown beside
+seed: int = 3            # of every random number in this chapter [0, inf]
+streams: int = 200       # simulated streams for each setting [20, 10000]
+steps: int = 1_000       # length of the simulated streams [300, 100000]
+episodes: int = 60       # episodes of a random policy in each environment [10, 10000]
+gamma: float = 0.99      # discount, as released [0.5, 0.999]
+Q: float = 1e-4          # simple filter, as released for CartPole [1e-06, 0.1]
+R: float = 1e-2          # simple filter, as released for CartPole [0.0001, 1]
+Q_lunar: float = 1e-2    # simple filter, as released for LunarLander [1e-06, 100]
+R_lunar: float = 1.0     # simple filter, as released for LunarLander [1e-06, 100]
+Q_adaptive: float = 0.1  # adaptive filter, as released for actor-critic and GAE on CartPole [1e-06, 100]
+R_adaptive: float = 1.0  # adaptive filter, as released for actor-critic and GAE on CartPole [1e-06, 100]
+Q_adaptive_lunar: float = 1.0   # adaptive filter, as released for LunarLander [1e-06, 100]
+R_adaptive_lunar: float = 1e-2  # adaptive filter, as released for LunarLander [1e-06, 100]
+alpha: float = 0.9       # memory of the adaptive noise level [0.5, 0.95]
+ema_decay: float = 0.99  # of the moving Z-Score shown beside [0.5, 0.999]
+interactive: bool = False  # sliders to play with, in JupyterLab, instead of a grid of pictures
 
 # %%
 rng = np.random.default_rng(seed)
@@ -103,12 +104,12 @@ rng = np.random.default_rng(seed)
 # The K-Score uses the second.
 # Since $x_t = x_t^- + K_t\nu_t$, the two are proportional:
 #
-# $$G_t - x_t = (1 - K_t)\,\nu_t .$$
+# $$G_t - x_t = (1 - K_t)\,\nu_t . \tag{3.1}$$
 #
 # Under the model the innovation has variance $S_t = P_t^- + R$; and from $K = P^-/(P^- + R)$ follow $S = R/(1 - K)$ and $P = KR$.
-# Put together, with ε neglected (D2):
+# Put together, with ε neglected:
 #
-# $$\operatorname{Var}[\hat G] = \frac{(1 - K)^2 S}{P} = \frac{(1 - K)^2}{K R}\cdot\frac{R}{1 - K} = \frac{1 - K}{K}.$$
+# $$\operatorname{Var}[\hat G] = \frac{(1 - K)^2 S}{P} = \frac{(1 - K)^2}{K R}\cdot\frac{R}{1 - K} = \frac{1 - K}{K}. \tag{D2}$$
 #
 # The filter divides by $\sqrt P$, its doubt about the *mean*, where a z-score divides by the spread of the *returns*.
 # A confident filter has a small $P$, so its scores are large; the more patient the filter, the larger.
@@ -156,7 +157,7 @@ plots.show(fig, f"At Q/R = 1e-4 a K-Score is {at.loc[1e-4]:.1f} times as large a
 # The curve crosses one where $K = \tfrac12$, that is at $Q/R = \tfrac12$, and nowhere else.
 #
 # The assertion inside the loop says more than the picture.
-# At every step the K-Score is *exactly* $\sqrt{(1 - K_t)/K_t}$ times the innovation score; in the steady state that factor is one constant for all.
+# By (3.1), at every step the K-Score is *exactly* $\sqrt{(1 - K_t)/K_t}$ times the innovation score; in the steady state that factor is one constant for all.
 # The direction of a policy gradient made from one or the other is then the same; only its length differs.
 # So where does the length matter?
 #
@@ -166,6 +167,18 @@ plots.show(fig, f"At Q/R = 1e-4 a K-Score is {at.loc[1e-4]:.1f} times as large a
 # - **With plain SGD, gradient clipping or an entropy bonus**, everywhere.
 #
 # A change of normalizer that also multiplies the scale by ten is two changes at once, and an experiment that compares them measures both together.
+
+# %% [markdown]
+# Before we go on, play with it.
+# In JupyterLab, set `interactive = True` in the parameters above and move the sliders; on a page, the columns stand for them.
+# Watch three things: $Q/R$ alone decides where the gain settles, $P_0$ decides only how it gets there, and the smaller the gain, the further the K-Score stands out from the innovation score.
+
+# %%
+explore.explore(interactive)
+
+# %% [markdown]
+# A jump of the mean shows what a score is for, and what it costs.
+# A patient filter reports it for many steps; the quick one has forgotten the old mean after two or three, and reports next to nothing.
 
 # %% [markdown]
 # ## White under the model
@@ -280,7 +293,11 @@ white.map(lambda value: f"{value:+.3f}").style.set_caption("Autocorrelation of s
 # With a constant gain the residual $d_t = G_t - x_t$ obeys a short recursion.
 # Subtract $x_t = (1 - K)x_{t-1} + K G_t$ from $G_t$, and write $G_t - x_{t-1}$ as $d_{t-1} + G_t - G_{t-1}$:
 #
-# $$d_t = (1 - K)\,(d_{t-1} + G_t - G_{t-1}), \qquad\text{or, with the delay } B G_t = G_{t-1}:\qquad d = \frac{(1 - K)(1 - B)}{1 - (1 - K)B}\;G .$$
+# $$d_t = (1 - K)\,(d_{t-1} + G_t - G_{t-1}), \tag{3.2}$$
+#
+# or, with the delay $B G_t = G_{t-1}$:
+#
+# $$d = \frac{(1 - K)(1 - B)}{1 - (1 - K)B}\;G . \tag{3.3}$$
 #
 # That is a textbook first-order high-pass filter: the numerator *differences* the signal, the denominator forgets.
 # A constant is removed completely; a straight line of slope $s$ leaves the constant $s(1 - K)/K$, so a steadily falling return is scored as steadily bad; fast changes pass.
@@ -468,9 +485,9 @@ pd.Series(ranges, name=f"range of one sample's score over {len(orders)} orders, 
 # %% [markdown]
 # ## The adaptive variant, in both readings
 #
-# The paper's adaptive filter re-estimates the noise from squared surprises (P6):
+# The paper's adaptive filter re-estimates the noise from squared surprises:
 #
-# $$R_t = \alpha R_{t-1} + (1 - \alpha)\,(z_t - x_{t-1})^2 .$$
+# $$R_t = \alpha R_{t-1} + (1 - \alpha)\,(z_t - x_{t-1})^2 . \tag{P6}$$
 #
 # It does not say whether the gain at step $t$ uses $R_{t-1}$ or the new $R_t$.
 # The released code computes the gain first (`R_timing="after"`); the other order is as natural (`"before"`).
@@ -644,7 +661,7 @@ sensitivity.style.format(precision=3).set_caption("Spread of the scores, relativ
 #
 # **Exercise 1 (recall).** Write the K-Score of a single return under a given prior as a multiple of the innovation score.
 
-# %% tags=["solution"]
+# %% nbgrader={"grade": false, "grade_id": "03-1", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
 def kscore_over_innovation(prior: filters.Belief, R: float) -> float:
     """Return the factor between (G - x)/√P and (G - x⁻)/√(P⁻ + R)."""
     ### BEGIN SOLUTION
@@ -653,29 +670,37 @@ def kscore_over_innovation(prior: filters.Belief, R: float) -> float:
     ### END SOLUTION
 
 
-# %% tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "03-1-check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false} tags=["check"]
 prior, G = filters.Belief(2.0, 3.0), 7.0
 after = filters.update(prior, G, R=0.5)
 innovation_score = (G - prior.mean) / np.sqrt(prior.var + 0.5)
 assert np.isclose((G - after.mean) / np.sqrt(after.var), kscore_over_innovation(prior, 0.5) * innovation_score)
+### BEGIN HIDDEN TESTS
+assert np.isclose(kscore_over_innovation(filters.Belief(-3.0, 1.0), 1.0), 1.0), "a gain of one half"
+assert np.isclose(kscore_over_innovation(filters.Belief(0.0, 0.2), 5.0), 5.0), "more noise than doubt: the K-Score is the larger one"
+### END HIDDEN TESTS
 
 # %% [markdown]
 # **Exercise 2 (apply).** Find a setting of the K-Score in `refit` mode, on the KRPO example, whose scores do *not* depend on the order of the samples.
 
-# %% tags=["solution"]
+# %% nbgrader={"grade": false, "grade_id": "03-2", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
 orderless = {"name": "kscore", "mode": "refit", **krpo}
 ### BEGIN SOLUTION
 orderless = {"name": "kscore", "mode": "refit", "Q": 0.0, "R": krpo["R"]}
 ### END SOLUTION
 
-# %% tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "03-2-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check"]
 assert orderless["mode"] == "refit" and orderless["R"] == krpo["R"], "change only one number"
 assert np.ptp([score_of_followed(order, orderless) for order in orders]) < 1e-9, "the score still depends on the order"
+### BEGIN HIDDEN TESTS
+other = np.array([3.0, -1.0, 0.5, 8.0])
+assert np.allclose(normalizers.make(**orderless)(other)[::-1], normalizers.make(**orderless)(other[::-1]), rtol=0, atol=1e-9), "another group"
+### END HIDDEN TESTS
 
 # %% [markdown]
 # **Exercise 3 (apply).** For CartPole, compute the discounted return of the first step of an episode of $N$ steps, and the shortest length $N$ from which one more step changes it by less than one percent. (From there on the first return hardly tells long episodes from longer ones.)
 
-# %% tags=["solution"]
+# %% nbgrader={"grade": false, "grade_id": "03-3", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
 def first_return(N: int, gamma: float = 0.99) -> float:
     """Return G at the first step of a CartPole episode of N steps."""
     ### BEGIN SOLUTION
@@ -688,14 +713,18 @@ one_percent = 0
 one_percent = next(N for N in range(1, 1000) if first_return(N + 1) / first_return(N) - 1 < 0.01)
 ### END SOLUTION
 
-# %% tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "03-3-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check"]
 assert np.isclose(first_return(3), 1 + 0.99 + 0.99**2)
-assert one_percent == 69
+assert one_percent > 0 and first_return(one_percent + 1) < 1.01 * first_return(one_percent), "one more step still changes it by a percent or more"
+### BEGIN HIDDEN TESTS
+assert np.isclose(first_return(2, gamma=0.5), 1.5) and first_return(1) == 1.0, "another γ, and a single step"
+assert one_percent == 69, "the shortest such length"
+### END HIDDEN TESTS
 
 # %% [markdown]
 # **Exercise 4 (open).** Centre the returns of a CartPole episode so that the scores depend much less on the position in the episode, using only what earlier episodes told you. Hint: keep one statistic for each position.
 
-# %% tags=["solution"]
+# %% nbgrader={"grade": false, "grade_id": "03-4", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
 def position_scores(earlier: list[np.ndarray], returns: np.ndarray) -> np.ndarray:
     """Subtract, at each step, the mean return that earlier episodes had at the same step (their last value if shorter)."""
     ### BEGIN SOLUTION
@@ -704,7 +733,7 @@ def position_scores(earlier: list[np.ndarray], returns: np.ndarray) -> np.ndarra
     ### END SOLUTION
 
 
-# %% tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "03-4-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false} tags=["check"]
 cartpole = played["CartPole-v1"]
 assert np.allclose(position_scores(cartpole[:1], cartpole[0]), 0)
 assert np.allclose(position_scores([np.array([4.0, 2.0]), np.array([2.0])], np.array([5.0, 5.0, 5.0])), [2.0, 3.0, 3.0])
@@ -712,6 +741,12 @@ half = len(cartpole) // 2
 slopes = [np.polyfit(np.arange(len(g)), position_scores(cartpole[:half], g), 1)[0] for g in cartpole[half:] if len(g) >= 10]
 raw = [np.polyfit(np.arange(len(g)), g, 1)[0] for g in cartpole[half:] if len(g) >= 10]
 assert abs(np.mean(slopes)) < 0.5 * abs(np.mean(raw)), "the scores still fall with the position almost as the returns do"
+### BEGIN HIDDEN TESTS
+assert np.allclose(position_scores([np.array([3.0, 1.0, 1.0])], np.array([4.0])), [1.0]), "an episode shorter than the earlier ones"
+given = np.array([5.0, 4.0])
+position_scores([given], given)
+assert np.array_equal(given, [5.0, 4.0]), "the returns themselves must stay as they are"
+### END HIDDEN TESTS
 
 # %% [markdown]
 # ## Summary
@@ -728,7 +763,7 @@ Markdown(f"""
 
 # %% [markdown]
 # **References.** Z. Xia and Q. Li, *K-Score*; released code at commit 5667b45 of the repository named in its abstract.
-# H. Wang and co-authors, *Kalman Filter Enhanced Group Relative Policy Optimization* (KRPO, 2025).
+# H. Wang and co-authors, *Kalman Filter Enhanced GRPO for Reinforcement Learning-Based Language Model Reasoning* (KRPO, 2025).
 # H. van Hasselt and co-authors, *Learning values across many orders of magnitude* (PopArt, 2016), on scale as a problem of its own.
 # T. Kailath, *An innovations approach to least-squares estimation*, IEEE Transactions on Automatic Control 13 (1968).
 

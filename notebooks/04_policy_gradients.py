@@ -67,14 +67,14 @@ plots.use_style()
 # ## Parameters
 
 # %% tags=["parameters"]
-seed: int = 4                 # of every random number in this chapter
-open_episodes: int = 40       # episodes of the loop written in the open
-env: str = "CartPole-v1"      # environment of the live run: CartPole-v1 or LunarLander-v3; the rest stays CartPole
-algorithm: str = "actor_critic"  # of the live run: reinforce, actor_critic, gae or ppo
+seed: int = 4                 # of every random number in this chapter [0, inf]
+open_episodes: int = 40       # episodes of the loop written in the open [5, 10000]
+env: str = "CartPole-v1"      # environment of the live run; the rest stays CartPole {CartPole-v1, LunarLander-v3}
+algorithm: str = "actor_critic"  # of the live run {reinforce, actor_critic, gae, ppo}
 normalizer: dict = {"name": "zscore"}  # of the live run (with papermill: -y "{normalizer: {name: ema}}")
-max_episodes: int = 300       # cap of the live run; LunarLander needs 1,000 or more
-draws: int = 20_000           # Monte Carlo draws in the bandit
-film_frames: int = 6          # pictures in a film strip, at least two
+max_episodes: int = 300       # cap of the live run; LunarLander needs 1,000 or more [1, 100000]
+draws: int = 20_000           # Monte Carlo draws in the bandit [1000, 1000000]
+film_frames: int = 6          # pictures in a film strip [2, 20]
 
 # %%
 rng = np.random.default_rng(seed)
@@ -98,14 +98,14 @@ rng = np.random.default_rng(seed)
 # One identity moves the derivative inside: $\nabla p = p\,\nabla\log p$.
 # For a single decision among actions with rewards $G(a)$,
 #
-# $$\nabla J = \nabla\sum_a \pi_\theta(a)\,G(a) = \sum_a \pi_\theta(a)\,\nabla\log\pi_\theta(a)\,G(a) = \mathbb E\big[\nabla\log\pi_\theta(a)\;G(a)\big].$$
+# $$\nabla J = \nabla\sum_a \pi_\theta(a)\,G(a) = \sum_a \pi_\theta(a)\,\nabla\log\pi_\theta(a)\,G(a) = \mathbb E\big[\nabla\log\pi_\theta(a)\;G(a)\big]. \tag{4.1}$$
 #
-# The right-hand side can be estimated by acting: sample an action, weigh the gradient of its log-probability by what it brought.
+# The right-hand side of (4.1) can be estimated by acting: sample an action, weigh the gradient of its log-probability by what it brought.
 # For an episode $\tau$ of many decisions, $p_\theta(\tau) = \rho(s_0)\prod_t \pi_\theta(a_t \mid s_t)\,p(s_{t+1} \mid s_t, a_t)$, so $\nabla\log p_\theta(\tau) = \sum_t\nabla\log\pi_\theta(a_t \mid s_t)$: the environment drops out.
 # A reward that came before $a_t$ is already fixed when $a_t$ is drawn, and $\mathbb E[\nabla\log\pi_\theta(a_t \mid s_t)\mid s_t] = \sum_a\nabla\pi_\theta(a \mid s_t) = \nabla 1 = 0$, so it contributes nothing.
 # What is left weighs step $t$ by the return $G_t$ from $t$ on:
 #
-# $$\nabla J = \mathbb E\Big[\sum_t \nabla\log\pi_\theta(a_t \mid s_t)\;G_t\Big].$$
+# $$\nabla J = \mathbb E\Big[\sum_t \nabla\log\pi_\theta(a_t \mid s_t)\;G_t\Big]. \tag{4.2}$$
 #
 # (With discounting, the exact gradient of $\mathbb E[G_0]$ has a further factor $\gamma^t$; most implementations leave it out, and so do we.)
 #
@@ -165,9 +165,9 @@ plots.show(fig, f"A parabola. Its bottom is at E[|∇log π|² G] / E[|∇log π
 # With a constant gain, $x_t$ holds $G_t$ with the total weight $K\sum_{j=0}^t \big((1-K)\gamma\big)^j$; everything else in it was settled before $a_t$ and averages out.
 # So what remains of the expected gradient at step $t$ is the fraction
 #
-# $$c_t = 1 - K\sum_{j=0}^{t}\big((1 - K)\gamma\big)^j .$$
+# $$c_t = 1 - K\sum_{j=0}^{t}\big((1 - K)\gamma\big)^j . \tag{4.3}$$
 #
-# The same reasoning applies to the mean of the episode, which holds $G_t$ with the weight $\tfrac1N\sum_{j=0}^t\gamma^j$.
+# The reasoning of (4.3) applies to the mean of the episode as well, which holds $G_t$ with the weight $\tfrac1N\sum_{j=0}^t\gamma^j$.
 # To check both, we need an environment in which the expected gradient is known: $N$ coin flips, each paid by its own outcome.
 #
 # *Predict the plot:* which steps keep most of their gradient, the early ones or the late ones?
@@ -204,7 +204,7 @@ plots.show(fig, f"A baseline that has seen the return takes part of the gradient
            "Fraction of the expected gradient against the step: for the filter it decays within about twenty steps to below one tenth, for the episode mean it falls in nearly a straight line to near zero.")
 
 # %% [markdown]
-# This is the high-pass filter of chapter 03 again, now in the gradient: after the first steps of an episode, most of what an action brought is subtracted away again.
+# This is the high-pass filter (3.3) of chapter 03 again, now in the gradient: after the first steps of an episode, most of what an action brought is subtracted away again.
 # It does not say that the Z-Score is better, which treats the end of an episode in the same way.
 # It says that neither is the harmless baseline of the theorem, and that the early steps of an episode do most of the learning under both.
 
@@ -242,7 +242,7 @@ def algorithm_1(normalizer, episodes: int, seed: int, gamma: float = 0.99) -> li
 
 # %% [markdown]
 # Twenty-odd lines, and one of them is what this whole collection is about.
-# (`.mean()` is Algorithm 1's; it divides by the length of the episode, which the actions decide, and so departs a little from the exact gradient. The presets below sum instead.)
+# (`.mean()` is Algorithm 1's; it divides by the length of the episode, which the actions decide, and so departs a little from the exact gradient (4.2). The presets below sum instead.)
 # We let it play for a few episodes, once with the streamed K-Score and once with the Z-Score.
 
 # %%
@@ -560,7 +560,7 @@ for mistake in ({"algorithm": "pppo"}, {"dropout": 1.5}, {"normalizer": {"name":
 #
 # **Exercise 1 (recall).** Write the REINFORCE loss of an episode from log-probabilities and scores, averaged over the steps, so that one step *down* its gradient makes praised actions more likely.
 
-# %% tags=["solution"]
+# %% nbgrader={"grade": false, "grade_id": "04-1", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
 def reinforce_loss(log_probs: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
     """Return the loss, averaged over the timesteps as in Algorithm 1."""
     ### BEGIN SOLUTION
@@ -568,16 +568,19 @@ def reinforce_loss(log_probs: torch.Tensor, scores: torch.Tensor) -> torch.Tenso
     ### END SOLUTION
 
 
-# %% tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "04-1-check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false} tags=["check"]
 preferences = torch.zeros(2, requires_grad=True)
 reinforce_loss(torch.log_softmax(preferences, 0)[[0, 0, 1]], torch.tensor([1.0, 2.0, -1.0])).backward()
 assert preferences.grad[0] < 0 < preferences.grad[1], "a step down must favour action 0"
 assert torch.allclose(preferences.grad, torch.tensor([-2 / 3, 2 / 3]))
+### BEGIN HIDDEN TESTS
+assert torch.isclose(reinforce_loss(torch.tensor([-1.0, -2.0]), torch.tensor([1.0, 3.0])), torch.tensor(3.5)), "the mean over two steps"
+### END HIDDEN TESTS
 
 # %% [markdown]
 # **Exercise 2 (derive, then measure).** In the bandit, take `n` draws and subtract their own mean. By which factor does the *expected* gradient shrink, compared with a baseline that does not contain the sample? Write the factor as a function of `n`. (A sample's own reward is in the mean with the weight $1/n$; what do the others contribute?)
 
-# %% tags=["solution"]
+# %% nbgrader={"grade": false, "grade_id": "04-2", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
 def shrinkage(n: int) -> float:
     """Return the factor on the expected gradient when the baseline is the mean of the n samples themselves."""
     ### BEGIN SOLUTION
@@ -585,29 +588,61 @@ def shrinkage(n: int) -> float:
     ### END SOLUTION
 
 
-# %% tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "04-2-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check"]
 for n in (2, 5):
     chosen = rng.choice(3, size=(200_000, n), p=pi)
     rewards = bandit[chosen] + rng.normal(0, 1, chosen.shape)
     own_mean = rewards - rewards.mean(axis=1, keepdims=True)
     measured = ((np.eye(3)[chosen] - pi) * own_mean[..., None]).mean(axis=(0, 1)) @ exact / (exact @ exact)
     assert abs(measured - shrinkage(n)) < 0.05, f"n = {n}: measured {measured:.3f}"
+### BEGIN HIDDEN TESTS
+assert shrinkage(1) == 0, "a single sample is its own mean, and nothing is left"
+assert np.isclose(shrinkage(100), 0.99), "with many samples hardly anything is lost"
+### END HIDDEN TESTS
 
 # %% [markdown]
 # **Exercise 3 (apply).** Make a configuration for REINFORCE on CartPole with the adaptive K-Score in innovation form (its default $Q$ and $R$), no dropout, and the stopping rule on *training* returns; everything else as released for REINFORCE.
 
-# %% tags=["solution"]
+# %% nbgrader={"grade": false, "grade_id": "04-3", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
 mine = training.RunConfig.preset("CartPole-v1", "ppo")
 ### BEGIN SOLUTION
 mine = dataclasses.replace(training.RunConfig.preset("CartPole-v1", "reinforce"), dropout=0.0, criterion="training",
                            normalizer={"name": "kscore", "variant": "adaptive", "mode": "innovation"})
 ### END SOLUTION
 
-# %% tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "04-3-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check"]
 assert (mine.normalizer["name"], mine.normalizer["variant"], mine.normalizer["mode"]) == ("kscore", "adaptive", "innovation")
 released_reinforce = training.RunConfig.preset("CartPole-v1", "reinforce")
 expected = dataclasses.replace(released_reinforce, dropout=0.0, criterion="training", normalizer=mine.normalizer)
 assert mine == expected, "another setting differs: did you start from another algorithm's preset?"
+### BEGIN HIDDEN TESTS
+assert (mine.algorithm, mine.dropout, mine.criterion) == ("reinforce", 0.0, "training"), "REINFORCE, no dropout, training returns"
+default = normalizers.make("kscore", variant="adaptive", mode="innovation")
+assert np.allclose(normalizers.make(**mine.normalizer)([3.0, 2.0, 1.0]), default([3.0, 2.0, 1.0])), "Q and R as they are by default"
+### END HIDDEN TESTS
+
+# %% [markdown]
+# **Exercise 4 (open).** Design a baseline for `n` rewards of the same state that leaves the expected gradient alone: what is subtracted from a reward must not contain it. It should still take away most of what the rewards have in common. There is more than one; which one has the least scatter?
+
+# %% nbgrader={"grade": false, "grade_id": "04-4", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
+def fair_baseline(rewards: np.ndarray) -> np.ndarray:
+    """Return a baseline for each of the rewards, (n,), that does not depend on this reward."""
+    ### BEGIN SOLUTION
+    return (rewards.sum() - rewards) / (len(rewards) - 1)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "04-4-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false} tags=["check"]
+sample = np.array([10.0, 13.0, 11.0, 12.0, 9.0])
+for i in range(len(sample)):
+    changed = sample + 100 * (np.arange(len(sample)) == i)
+    assert np.isclose(fair_baseline(changed)[i], fair_baseline(sample)[i]), "a reward must not help to judge itself"
+assert np.mean((sample - fair_baseline(sample)) ** 2) < np.mean(sample**2) / 4, "what the rewards have in common is still there"
+### BEGIN HIDDEN TESTS
+high = np.array([1000.0, 1001.0])
+assert np.isclose(fair_baseline(high + [50.0, 0.0])[0], fair_baseline(high)[0]), "two rewards"
+assert fair_baseline(high).shape == (2,) and np.isfinite(fair_baseline(high)).all(), "one baseline for each reward"
+### END HIDDEN TESTS
 
 # %% [markdown]
 # ## Summary

@@ -67,7 +67,7 @@ first_seed: int = 1000        # the first of them; results use 1000 and up [0, i
 max_episodes: int = 500       # the cap: a run that gets here unsolved is censored [1, 100000]
 learning_rate: float = 0.01   # of Adam, in every arm; 0.01 is the released one [1e-06, 1]
 store: str = "data/runs"      # folder of the recorded runs; what it lacks is trained and appended
-live_seeds: list = [3000]     # seeds trained before your eyes; they enter no statistic
+live_seeds: list[int] = [3000]  # seeds trained before your eyes; they enter no statistic [0, inf]
 
 # %% [markdown]
 # With the values above everything is read from the recorded study and only the live runs are trained.
@@ -357,21 +357,24 @@ Markdown(f"The two rows are close to each other, and both are wide. The publishe
 #
 # **Exercise 1 (recall).** Five runs: three arrive, at 20, 30 and 30 episodes; one is censored at 25, one at 50. Write the Kaplan-Meier shares after the episodes 20, 25, 30 and 50.
 
-# %% tags=["solution"]
+# %% nbgrader={"grade": false, "grade_id": "05-1", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
 shares = [None, None, None, None]
 ### BEGIN SOLUTION
 shares = [4 / 5, 4 / 5, 4 / 5 * (1 - 2 / 3), 4 / 5 * (1 - 2 / 3)]
 ### END SOLUTION
 
-# %% tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "05-1-check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false} tags=["check"]
 five = stats.Times(np.array([20, 25, 30, 30, 50]), np.array([True, False, True, True, False]))
 assert None not in shares, "four numbers, please"
 assert np.allclose(shares, stats.survival(five).share[1:]), "how many are still on their way when two arrive at 30?"
+### BEGIN HIDDEN TESTS
+assert np.allclose(shares, [0.8, 0.8, 4 / 15, 4 / 15]), "at 30, two of the three that are still watched arrive"
+### END HIDDEN TESTS
 
 # %% [markdown]
 # **Exercise 2 (apply).** Write the restricted mean as a sum of rectangles under a `Survival` curve, up to a cap that may lie before its last step.
 
-# %% tags=["solution"]
+# %% nbgrader={"grade": false, "grade_id": "05-2", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
 def area_under(curve: stats.Survival, cap: float) -> float:
     """Return the area under the step curve between 0 and the cap."""
     ### BEGIN SOLUTION
@@ -380,15 +383,20 @@ def area_under(curve: stats.Survival, cap: float) -> float:
     ### END SOLUTION
 
 
-# %% tags=["check"]
-assert area_under(stats.survival(five), 50) is not None, "return a number"
+# %% nbgrader={"grade": true, "grade_id": "05-2-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check"]
+watched = stats.Times(np.array([20, 25, 30, 30, 50]), np.array([True, False, True, True, False]))
+assert area_under(stats.survival(watched), 50) is not None, "return a number"
 for cap in (22, 30, 45, 50):
-    assert np.isclose(area_under(stats.survival(five), cap), stats.restricted_mean(five, cap)), f"cap = {cap}"
+    assert np.isclose(area_under(stats.survival(watched), cap), stats.restricted_mean(watched, cap)), f"cap = {cap}"
+### BEGIN HIDDEN TESTS
+assert np.isclose(area_under(stats.survival(watched), 10), 10), "a cap before the first arrival"
+assert np.isclose(area_under(stats.survival(watched), 80), stats.restricted_mean(watched, 80)), "a cap after the last one: the curve goes on"
+### END HIDDEN TESTS
 
 # %% [markdown]
 # **Exercise 3 (think).** A careless analysis drops the runs that did not arrive and compares the means of the others. Write the improvement factor that it would report for one arm over another. What does it report for the streamed K-Score over the running Z-Score?
 
-# %% tags=["solution"]
+# %% nbgrader={"grade": false, "grade_id": "05-3", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
 def careless_factor(a: stats.Times, b: stats.Times) -> float:
     """Return the mean time of b over that of a, of the runs that arrived."""
     ### BEGIN SOLUTION
@@ -396,26 +404,34 @@ def careless_factor(a: stats.Times, b: stats.Times) -> float:
     ### END SOLUTION
 
 
-# %% tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "05-3-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check"]
 half = stats.Times(np.array([10, 30, 500, 500]), np.array([True, True, False, False]))
 all_of_them = stats.Times(np.array([40, 40, 40, 40]), np.array([True, True, True, True]))
 assert careless_factor(half, all_of_them) is not None, "return a number"
 assert np.isclose(careless_factor(half, all_of_them), 2.0), "only `met` runs count for the careless"
 assert stats.improvement(half, all_of_them, 500) < 0.2, "the restricted mean is not so easily fooled"
+### BEGIN HIDDEN TESTS
+assert np.isclose(careless_factor(all_of_them, half), 0.5), "the other way round"
+assert np.isclose(careless_factor(all_of_them, all_of_them), 1.0), "an arm over itself"
+### END HIDDEN TESTS
 
 # %% [markdown]
 # **Exercise 4 (open).** Choose a setting that you believe would make the streamed K-Score faster: another `Q`, `R`, `learning_rate`. Train it on five seeds of your own, and compare its times with the recorded ones. What would convince you, and what would convince somebody who believes the opposite? (`dataclasses.replace(written["kscore"], normalizer={...})` makes a variant.)
 
-# %% tags=["solution"]
+# %% nbgrader={"grade": false, "grade_id": "05-4", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
 mine = None
 ### BEGIN SOLUTION
 variant = experiments.kalman_grid("actor_critic", "stream", [1e-4], [1.0], **settings)
 mine = study.run(variant, range(3100, 3105), "build/mine.jsonl", progress=False)
 ### END SOLUTION
 
-# %% tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "05-4-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false} tags=["check"]
 assert mine is not None and len(mine) == 5, "five runs, from `study.run` with a store of your own"
 assert not set(mine.seed) & set(numbers), "seeds of your own: 3100 and up"
+### BEGIN HIDDEN TESTS
+assert mine.arm.nunique() == 1 and mine.seed.nunique() == 5, "one setting, five different seeds"
+assert (mine.cap == max_episodes).all(), "the same cap as the recorded runs, or their times cannot be compared"
+### END HIDDEN TESTS
 
 # %% [markdown]
 # ## Summary

@@ -66,7 +66,7 @@ first_seed: int = 1000        # the first of them; results use 1000 and up [0, i
 max_episodes: int = 500       # the cap: a run that gets here unsolved is censored [1, 100000]
 lam: float = 0.99             # λ of GAE, in every arm; 0.99 is the released one, 1 is Monte Carlo [0.01, 1]
 store: str = "data/runs"      # folder of the recorded runs; what it lacks is trained and appended
-live_seeds: list = [3000]     # seeds trained before your eyes; they enter no statistic
+live_seeds: list[int] = [3000]  # seeds trained before your eyes; they enter no statistic [0, inf]
 
 # %% [markdown]
 # The chapter varies where the normalizer acts.
@@ -358,20 +358,23 @@ Markdown(f"Predicted: at {predicted:.1f} times a Z-Score; seen between {turn / (
 #
 # **Exercise 1 (derive).** A critic in the right units but too timid: $V(s_t) = b\,G_t$ with $b = 1/2$ and rewards of 1. Write every advantage of an episode of 200 steps for λ = 1, without calling `gae_advantages`. (What is the last $\delta$?)
 
-# %% tags=["solution"]
+# %% nbgrader={"grade": false, "grade_id": "06-1", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
 timid = None
 ### BEGIN SOLUTION
 timid = 0.5 * returns
 ### END SOLUTION
 
-# %% tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "06-1-check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false} tags=["check"]
 assert timid is not None, "an array of 200 advantages"
 assert np.allclose(timid, algorithms.gae_advantages(rewards, 0.5 * returns, gamma, 1.0)), "every δ is 1/2, the last one too"
+### BEGIN HIDDEN TESTS
+assert len(timid) == 200 and np.isclose(timid[-1], 0.5) and np.isclose(timid[-2], 0.5 * (1 + gamma)), "the last two advantages"
+### END HIDDEN TESTS
 
 # %% [markdown]
 # **Exercise 2 (apply).** Which way does a normalizer of the `whole`-episode kind point the policy? Write it from its scores alone: +1 as without a critic, -1 the other way round.
 
-# %% tags=["solution"]
+# %% nbgrader={"grade": false, "grade_id": "06-2", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
 def side(scores: np.ndarray) -> float:
     """Return the sign of D for the affine map that turns `returns` into `scores`."""
     ### BEGIN SOLUTION
@@ -380,37 +383,48 @@ def side(scores: np.ndarray) -> float:
     ### END SOLUTION
 
 
-# %% tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "06-2-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check"]
 assert side(critics["zscore"]) is not None, "return +1 or -1"
 assert [side(critics[arm]) for arm in whole] == [np.sign(alike[arm]) for arm in whole]
 assert side(0.9 * returns) == 1 and side(1.1 * returns) == -1
+### BEGIN HIDDEN TESTS
+for a, b in ((0.0, 0.5), (5.0, 0.0), (-1000.0, 0.5), (1000.0, 1.5)):
+    assert side(a + b * returns) == np.sign(direction(a, b)), f"scores of {a:g} + {b:g} G: the constant counts too"
+### END HIDDEN TESTS
 
 # %% [markdown]
 # **Exercise 3 (apply).** Two arms of three runs each: 10, 20, 30 and 20, 40, 40 (all arrived). How many arrivals of the first arm are *expected* by the log-rank test, summed over all episodes?
 
-# %% tags=["solution"]
+# %% nbgrader={"grade": false, "grade_id": "06-3", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
 expected_arrivals = None
 ### BEGIN SOLUTION
 expected_arrivals = 1 * 3 / 6 + 2 * 2 / 5 + 1 * 1 / 3
 ### END SOLUTION
 
-# %% tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "06-3-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check"]
 assert expected_arrivals is not None, "a number"
-assert abs(expected_arrivals - 49 / 30) < 1e-6, "at 20, five runs are on their way and two arrive; whose are they?"
+assert 0 < expected_arrivals < 3, "fewer than the three that arrived: the first arm is the faster one"
+### BEGIN HIDDEN TESTS
+assert np.isclose(expected_arrivals, 49 / 30), "at 20, five runs are on their way and two arrive; whose are they?"
+### END HIDDEN TESTS
 
 # %% [markdown]
 # **Exercise 4 (open).** Does the sign show in training? Make two arms whose critics learn Z-Scores times a constant below and above the turning point (a normalizer with `scale="returns"` and a larger `eps` will not do; think of `zscore` and of `refit` with a large `R`), write down what you expect, and train five seeds of each.
 
-# %% tags=["solution"]
+# %% nbgrader={"grade": false, "grade_id": "06-4", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
 mine = None
 ### BEGIN SOLUTION
 quiet, loud = (experiments.kalman_grid("gae", "refit", [1e-4], [R], **settings) for R in (1e4, 1e-4))
 mine = study.run(quiet | loud, range(3100, 3105), "build/mine.jsonl", progress=False)
 ### END SOLUTION
 
-# %% tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "06-4-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false} tags=["check"]
 assert mine is not None and mine.arm.nunique() == 2 and len(mine) == 10, "two arms, five runs each, in a store of your own"
 assert not set(mine.seed) & set(numbers), "seeds of your own: 3100 and up"
+### BEGIN HIDDEN TESTS
+assert mine.groupby("arm").seed.nunique().eq(5).all(), "five different seeds in each arm"
+assert (mine.cap == max_episodes).all(), "the same cap as the recorded runs, or their times cannot be compared"
+### END HIDDEN TESTS
 
 # %% [markdown]
 # ## Summary

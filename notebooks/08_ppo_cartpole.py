@@ -67,7 +67,7 @@ max_episodes: int = 500       # the cap: a run that gets here unsolved is censor
 epochs: int = 5               # PPO's updates on each episode, in every arm; 5 is the released number [1, 100]
 clip: float = 0.2             # PPO's bound on a probability ratio, in every arm; 0.2 is the released one [0.01, 10]
 store: str = "data/runs"      # folder of the recorded runs; what it lacks is trained and appended
-live_seeds: list = [3000]     # seeds trained before your eyes; they enter no statistic
+live_seeds: list[int] = [3000]  # seeds trained before your eyes; they enter no statistic [0, inf]
 
 # %% [markdown]
 # The chapter varies both normalizations, of the returns and of the advantages.
@@ -399,20 +399,23 @@ Markdown(f"{len(early)} of {len(runs_notebook)} runs under the released rule sto
 #
 # **Exercise 1 (recall).** Five p-values: 0.001, 0.012, 0.04, 0.041, 0.3. Write their adjusted values.
 
-# %% tags=["solution"]
+# %% nbgrader={"grade": false, "grade_id": "08-1", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
 five = [None] * 5
 ### BEGIN SOLUTION
 five = [0.005, 0.03, 0.05125, 0.05125, 0.3]
 ### END SOLUTION
 
-# %% tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "08-1-check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false} tags=["check"]
 assert len(five) == 5 and None not in five, "five numbers, please"
 assert np.allclose(five, stats.adjusted([0.001, 0.012, 0.04, 0.041, 0.3])), "no adjusted value may exceed that of a larger p"
+### BEGIN HIDDEN TESTS
+assert np.allclose(five, [0.005, 0.03, 0.05125, 0.05125, 0.3]), "0.04 × 5/3 is more than 0.041 × 5/4"
+### END HIDDEN TESTS
 
 # %% [markdown]
 # **Exercise 2 (apply).** An *unpaired* bootstrap draws the seeds of the two arms independently. Write it for the factor of `a` over `b`. When would it be wider than the paired one?
 
-# %% tags=["solution"]
+# %% nbgrader={"grade": false, "grade_id": "08-2", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
 def unpaired_interval(a: np.ndarray, b: np.ndarray, draws: int = 10_000) -> tuple[float, float]:
     """Return the 95 % interval of mean(b) / mean(a) when the runs of both are drawn independently."""
     ### BEGIN SOLUTION
@@ -423,27 +426,54 @@ def unpaired_interval(a: np.ndarray, b: np.ndarray, draws: int = 10_000) -> tupl
     ### END SOLUTION
 
 
-# %% tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "08-2-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check"]
 some = np.random.default_rng(3).gamma(4.0, 30.0, 50)
 assert unpaired_interval(some, some) is not None, "return the two ends"
 low, high = unpaired_interval(some, some)
 assert 0.7 < low < 0.95 and 1.05 < high < 1.4, "an arm against itself: the paired interval has no width, the unpaired one must"
 low, high = unpaired_interval(some, 2 * some)
 assert 1.4 < low < 1.9 and 2.1 < high < 2.8, "the mean of b over the mean of a"
+### BEGIN HIDDEN TESTS
+fewer = unpaired_interval(some, some[:15])
+assert fewer[1] - fewer[0] > 1.1 * np.ptp(unpaired_interval(some, some)), "arms of different sizes; fewer runs, a wider interval"
+### END HIDDEN TESTS
 
 # %% [markdown]
 # **Exercise 3 (think).** With 50 runs of a method, how many of them may be at least as long as a published number for its position to be below 0.05? (Assume that it lies in the upper tail.)
 
-# %% tags=["solution"]
+# %% nbgrader={"grade": false, "grade_id": "08-3", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
 most = None
 ### BEGIN SOLUTION
 most = 0  # 2 (1 + s) / 51 < 0.05 needs s < 0.275
 ### END SOLUTION
 
-# %% tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "08-3-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check"]
 assert isinstance(most, int), "a whole number"
 fifty = stats.Times(np.arange(1, 51), np.full(50, True))
 assert stats.position(51 - most, fifty) < 0.05 <= stats.position(50 - most, fifty), "solve 2 (1 + s) / 51 < 0.05 for s"
+### BEGIN HIDDEN TESTS
+assert most == 0, "the factor of two: both tails count"
+### END HIDDEN TESTS
+
+# %% [markdown]
+# **Exercise 4 (open).** Is it the cap that decides? Make the times of two arms such that the first is at least 1.2 times *faster* by restricted means with a cap of 100 episodes, and at least 1.2 times *slower* with a cap of 500. Which cap should a plan name, and when must it be written?
+
+# %% nbgrader={"grade": false, "grade_id": "08-4", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
+early, late = None, None
+### BEGIN SOLUTION
+# half of the first arm arrive at once and the rest never; a plan has to name the cap that matters in use, before any run is seen
+early = stats.Times(np.array([10, 10, 500, 500]), np.array([True, True, False, False]))
+late = stats.Times(np.array([200, 200, 200, 200]), np.array([True, True, True, True]))
+### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "08-4-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false} tags=["check"]
+assert early is not None and late is not None, "two arms, as `stats.Times`"
+assert stats.improvement(early, late, 100) >= 1.2, "with a cap of 100 the first arm must look faster"
+assert stats.improvement(early, late, 500) <= 1 / 1.2, "with a cap of 500 it must look slower"
+### BEGIN HIDDEN TESTS
+assert all(len(arm.time) == len(arm.met) >= 2 and np.min(arm.time) > 0 for arm in (early, late)), "times from 1 on, and for each whether it arrived"
+assert np.max(early.time[early.met], initial=0) <= 500 and np.max(late.time[late.met], initial=0) <= 500, "nobody arrives after the cap"
+### END HIDDEN TESTS
 
 # %% [markdown]
 # ## Summary

@@ -235,6 +235,18 @@ def test_the_best_arm_has_the_lowest_restricted_mean(arms, best):
     assert results.best(frame(**arms)) == best
 
 
+def test_winners_are_known_once_all_grids_of_an_algorithm_have_been_searched():
+    parts = experiments.chosen(["tuning_ppo*", "tuning_actor_critic_ema"])
+    runs = {name: frame(**{arm: [9, 9] for arm in part.configs}) for name, part in parts.items()}
+    fast = {kind: list(parts[f"tuning_ppo_{kind}"].configs)[7] for kind in ("stream", "refit", "ema")}
+    for kind, arm in fast.items():
+        runs[f"tuning_ppo_{kind}"].loc[lambda run, arm=arm: run.arm == arm, "evaluation"] = 1
+    (name, part), = results.winners(parts, runs).items()
+    assert name == "tuned_ppo" and part.seeds == experiments.experiments()["cartpole_ppo"].seeds
+    assert part.configs == {arm: parts[f"tuning_ppo_{kind}"].configs[fast[kind]]
+                            for kind, arm in {"stream": "kscore", "refit": "refit", "ema": "ema"}.items()}
+
+
 def test_the_best_arm_can_be_another_by_training_returns():
     runs = study.frame({"a": [record(0, "10", training=90)], "b": [record(0, "20", training=30)]})
     assert (results.best(runs), results.best(runs, "training")) == ("a", "b")

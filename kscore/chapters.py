@@ -1,0 +1,206 @@
+"""The chapters and their parameters: find them, read what can be set, and check values before anything runs.
+
+A parameter is a line `name: type = value  # comment` of the cell tagged `parameters`. Its comment may end in what is
+allowed: `[1, 500]` for numbers from 1 to 500 (`inf` for no end), or `{stream, refit}` for one of these words. For a
+list of numbers, `list[int]` or `list[float]`, that holds for each of them.
+"""
+
+import ast
+import fnmatch
+import itertools
+import json
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import yaml
+
+from kscore import NOTEBOOKS, checks
+
+PROFILES = NOTEBOOKS / "profiles.toml"
+KINDS = {"int": int, "float": float, "str": str, "bool": bool, "list": list, "dict": dict, "list[int]": list,
+         "list[float]": list}
+NUMBERS = ("int", "float", "list[int]", "list[float]")  # these may have a range
+IN_WORDS = {"int": "a whole number", "float": "a number", "str": "a text", "bool": "true or false",
+            "list": "a list of plain values", "dict": "a mapping of names to plain values",
+            "list[int]": "a list of whole numbers", "list[float]": "a list of numbers"}
+
+
+def chapters(patterns: Iterable[str] = ()) -> list[Path]:
+    """Return the chapters that match any of the patterns (a name, a number, or a glob); all of them without one."""
+    found = sorted(NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
+    chosen = []
+    for pattern in patterns:
+        matching = [path for path in found if _matches(path.stem, pattern)]
+        if not matching:
+            checks.choice("chapter", pattern, [path.stem for path in found])
+        chosen += matching
+    return sorted(set(chosen)) if chosen else found
+
+
+def _matches(stem: str, pattern: str) -> bool:
+    if pattern.isdecimal():
+        return int(pattern) == int(stem.split("_")[0])
+    return fnmatch.fnmatchcase(stem, pattern)
+
+
+class Parameter(NamedTuple):
+    """One line of a chapter's parameters cell."""
+
+    name: str
+    kind: str  # one of KINDS
+    default: object
+    about: str  # its comment, without what is allowed
+    low: float | None = None
+    high: float | None = None
+    words: tuple[str, ...] = ()
+
+    @property
+    def allowed(self) -> str:
+        """What a value may be, in words."""
+        if self.words:
+            return f"one of {', '.join(self.words)}"
+        if self.low is None:
+            return IN_WORDS[self.kind]
+        ends = f"of at least {self.low:g}" if self.high == float("inf") else f"from {self.low:g} to {self.high:g}"
+        return f"{IN_WORDS[self.kind]} {ends}"
+
+
+def read(notebook: Path) -> dict:
+    """Return a notebook as its file has it, each source in one piece; nbformat would take seconds to be imported."""
+    try:
+        content = json.loads(notebook.read_text(encoding="utf-8"))
+        return content | {"cells": [cell | {"source": "".join(cell["source"])} for cell in content["cells"]]}
+    except (ValueError, KeyError, TypeError):
+        raise ValueError(f"{notebook.name} is not a notebook") from None
+
+
+def cells(notebook: Path) -> list[dict]:
+    """Return the cells of a notebook."""
+    return read(notebook)["cells"]
+
+
+def parameters(chapter: Path) -> dict[str, Parameter]:
+    """Return the parameters of a chapter, in their order."""
+    tagged = [cell["source"] for cell in cells(chapter) if "parameters" in cell["metadata"].get("tags", [])]
+    code = "".join(tagged[:1])
+    lines = [line.encode() for line in code.splitlines()]  # Python counts columns in bytes
+    found = [node for node in ast.parse(code).body if isinstance(node, ast.AnnAssign)]
+    return {node.target.id: _parameter(node, lines[node.end_lineno - 1][node.end_col_offset:].decode())
+            for node in found}
+
+
+def _parameter(node: ast.AnnAssign, rest: str) -> Parameter:
+    name, about, (low, high, words) = node.target.id, rest.partition("#")[2].strip(), (None, None, ())
+    kind = checks.choice(f"type of {name}", ast.unparse(node.annotation), KINDS)
+    if kind in NUMBERS and (bounds := re.search(r"\s*\[(\S+), (\S+)\]$", about)):
+        low, high, about = float(bounds[1]), float(bounds[2]), about[:bounds.start()]
+    elif choices := re.search(r"\s*\{([^}]*)\}$", about):
+        words, about = tuple(choices[1].split(", ")), about[:choices.start()]
+    return Parameter(name, kind, ast.literal_eval(node.value), about, low, high, words)
+
+
+def check(chapter: Path, values: Mapping[str, object]) -> dict[str, object]:
+    """Return values that a chapter can be run with; refuse, with a sentence, a name or a value that it does not take.
+
+    A text is read as what the parameter is: "5" is a number for a number, and stays a text for a text.
+    """
+    known = parameters(chapter)
+    for name in values:
+        if not known:
+            raise ValueError(f"{chapter.stem} has no parameters, got {name!r}")
+        checks.choice(f"parameter of {chapter.stem}", name, known)
+    return {name: _value(chapter, known[name], value) for name, value in values.items()}
+
+
+def _value(chapter: Path, parameter: Parameter, value: object) -> object:
+    read = _read(value, KINDS[parameter.kind]) if isinstance(value, str) else value
+    if type(read) is list and parameter.kind.startswith("list["):
+        element = parameter._replace(kind=parameter.kind.removeprefix("list[").removesuffix("]"))
+        elements = [_taken(element, one) for one in read]
+        taken = None if None in elements else elements
+    else:
+        taken = _taken(parameter, read)
+    if taken is None:
+        raise ValueError(f"{parameter.name} of {chapter.stem} must be {parameter.allowed}, got {value!r:.200}")
+    return taken
+
+
+def _taken(parameter: Parameter, value: object) -> object | None:
+    """Return a single value as a parameter takes it; None if it does not."""
+    if parameter.kind == "float" and type(value) is int:
+        value = float(value)
+    right = type(value) is KINDS[parameter.kind] and _plain(value)
+    right = right and (parameter.low is None or parameter.low <= value <= parameter.high)
+    return value if right and (not parameter.words or value in parameter.words) else None
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML that never runs anything, and in which 1e-4 is a number too."""
+
+
+_Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$"),
+                              list("-+0123456789"))
+
+
+def _read(text: str, kind: type) -> object:
+    """Read a text as a value of a kind; one that cannot be read stays a text."""
+    try:
+        return kind(text) if kind in (int, float, str) else yaml.load(text, _Loader)
+    except (ValueError, RecursionError, yaml.YAMLError):
+        return text
+
+
+def _plain(value: object) -> bool:
+    """Say whether JSON can hold a value as it is: no NaN, no date, no key that is not a text."""
+    try:
+        return json.loads(json.dumps(value, allow_nan=False, ensure_ascii=False).encode()) == value
+    except (ValueError, TypeError, RecursionError):
+        return False
+
+
+def profile(name: str) -> dict[str, dict]:
+    """Return the parameters that a named profile gives to each chapter; "default" gives none."""
+    profiles = {"default": {}} | tomllib.loads(PROFILES.read_text(encoding="utf-8"))
+    return profiles[checks.choice("profile", name, profiles)]
+
+
+def from_file(path: Path, chosen: Iterable[Path]) -> dict[str, dict]:
+    """Return the parameters that a YAML file gives to each chosen chapter.
+
+    The file maps names to values, for all of them, or chapters to such mappings.
+    """
+    try:
+        found = yaml.load(path.read_text(encoding="utf-8"), _Loader)
+    except OSError as error:
+        raise ValueError(f"the parameter file {path} cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError, yaml.YAMLError) as error:
+        raise ValueError(f"the parameter file {path} is not YAML: {str(error).splitlines()[0]}") from None
+    if not isinstance(found, dict) or not all(isinstance(name, str) for name in found):
+        raise ValueError(f"the parameter file {path} must map names to values, got {type(found).__name__}")
+    stems = [path.stem for path in chapters()]
+    for name in found:
+        if not name.isidentifier():  # so that it can only be meant as a chapter
+            checks.choice(f"chapter in {path}", name, stems)
+    by_chapter = {name: values for name, values in found.items() if name in stems}
+    for name, values in by_chapter.items():
+        if not isinstance(values, dict):
+            raise ValueError(f"{name} in {path} must map names to values, got {values!r}")
+    common = {name: value for name, value in found.items() if name not in stems}
+    return {chapter.stem: common | by_chapter.get(chapter.stem, {}) for chapter in chosen}
+
+
+def grid(sweeps: Iterable[str]) -> list[dict[str, str]]:
+    """Return every combination of the sweeps, each "name=a,b,c"; one empty combination without any."""
+    axes = {}
+    for sweep in sweeps:
+        name, _, values = sweep.partition("=")
+        values = values.split(",")
+        if not name or not all(values):
+            raise ValueError(f"sweep must be name=value,value,..., got {sweep!r}")
+        if name in axes or len(set(values)) < len(values):
+            raise ValueError(f"sweep must name each parameter once, and each value once, got {sweep!r}")
+        axes[name] = values
+    return [dict(zip(axes, combination, strict=True)) for combination in itertools.product(*axes.values())]

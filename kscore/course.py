@@ -1,0 +1,237 @@
+"""The course: copies of the chapters for students, and points for the exercises of a copy that has been filled in.
+
+An exercise is two cells that carry nbgrader's marks. The answer, `NN-k`, has its solution between `### BEGIN SOLUTION`
+and `### END SOLUTION`. The check, `NN-k-check`, follows it; what students do not get to see of it stands between
+`### BEGIN HIDDEN TESTS` and `### END HIDDEN TESTS`. Where the points are on the answer, a teacher reads it, and the
+check looks at its form only.
+"""
+
+import json
+import re
+import tempfile
+import uuid
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from kscore import batch, chapters
+
+SOLUTION = re.compile(r"^( *)### BEGIN SOLUTION\n.*?### END SOLUTION *$", re.MULTILINE | re.DOTALL)
+STUB = r"\1# YOUR SOLUTION, in place of the next line\n\1raise NotImplementedError"
+HIDDEN = re.compile(r"\n*^ *### BEGIN HIDDEN TESTS\n.*?### END HIDDEN TESTS *$", re.MULTILINE | re.DOTALL)
+MARK = "kscore_copy"
+"""Names what a student copy said when it was written, in its metadata: so it can be seen if it was worked on."""
+
+
+class Exercise(NamedTuple):
+    """One exercise of a chapter."""
+
+    name: str  # "01-3" is the third of chapter 01
+    points: float
+    read: bool  # whether a teacher reads the answer and gives the points
+
+
+class Result(NamedTuple):
+    """How an exercise went."""
+
+    exercise: Exercise
+    error: str  # what went wrong; empty if the check passed
+
+    @property
+    def points(self) -> float:
+        """The points that the check gives: all or none; none where a teacher has to read."""
+        return 0 if self.error or self.exercise.read else self.exercise.points
+
+
+# Marks
+
+def name(cell: dict) -> str:
+    """Return the name that a cell has as an answer or a check; any other has none."""
+    return _mark(cell).get("grade_id", "")
+
+
+def is_answer(cell: dict) -> bool:
+    """Say whether a cell is for students to write into."""
+    return _mark(cell).get("solution", False)
+
+
+def _mark(cell: dict) -> dict:
+    return cell["metadata"].get("nbgrader", {})
+
+
+def exercises(chapter: dict) -> list[Exercise]:
+    """Return the exercises of a chapter, in their order."""
+    marks = {name(cell): _mark(cell) for cell in chapter["cells"] if name(cell)}
+    return [Exercise(answer, (mark if mark["grade"] else marks[f"{answer}-check"])["points"], mark["grade"])
+            for answer, mark in marks.items() if mark["solution"]]
+
+
+# Copies for students
+
+def student(out: Path, patterns: Iterable[str] = ()) -> list[Path]:
+    """Write student copies of chapters into a folder and return their paths; none if one there was worked on."""
+    copies = {out / source.name: student_copy(chapters.read(source)) for source in chapters.chapters(patterns)}
+    for path in copies:
+        if path.exists() and not _untouched(path):
+            raise ValueError(f"out must not hold work of others, but {path} was worked on, or is no student copy: "
+                             "move it away, name the other chapters, or choose another folder")
+    out.mkdir(parents=True, exist_ok=True)
+    for path, copy in copies.items():
+        written = path.with_suffix(".new")
+        _write(copy, written)
+        written.replace(path)  # at once, so that no interruption leaves half a copy
+    return list(copies)
+
+
+def student_copy(chapter: dict) -> dict:
+    """Return a chapter without its solutions, hidden tests and outputs, and paired with no text file."""
+    cells = [_for_students(cell) for cell in chapter["cells"]]
+    kept = {key: value for key, value in chapter["metadata"].items() if key != "jupytext"}
+    return chapter | {"cells": cells, "metadata": kept | {MARK: batch.digest(cells)}}
+
+
+def _for_students(cell: dict) -> dict:
+    bare = {"outputs": [], "execution_count": None} if cell["cell_type"] == "code" else {}
+    return cell | bare | {"source": HIDDEN.sub("", SOLUTION.sub(STUB, cell["source"]))}
+
+
+def _untouched(path: Path) -> bool:
+    """Say whether a file is a student copy and says what it said when it was written; outputs do not count."""
+    try:
+        return chapters.read(path)["metadata"][MARK] == batch.fingerprint(path)
+    except (ValueError, KeyError, TypeError):
+        return False
+
+
+def _write(notebook: dict, path: Path) -> None:
+    path.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+# Points for a copy
+
+def check(copy: Path, limit: int = 60) -> list[Result]:
+    """Execute the answers of a copy with the chapter's own checks, in a process of its own, and say how each went.
+
+    An exercise in which a cell takes more than `limit` seconds, or which ends the kernel, has failed; the others have
+    not. The chapter's own cells have the parameters of its quick profile, and no limit.
+    """
+    answers = chapters.read(copy)
+    source = _chapter_of(answers, copy)
+    found = exercises(chapters.read(source))
+    errors = _errors(source, answers, limit, [exercise.name for exercise in found])
+    return [Result(exercise, errors[exercise.name]) for exercise in found]
+
+
+def _errors(source: Path, copy: dict, limit: int, names: list[str]) -> dict[str, str]:
+    """Execute the named answers of a copy and return what went wrong in each; one by one if they do not end well."""
+    together = assembled(chapters.read(source), copy, limit, names)
+    cells, outcome = _execute(together, source.stem)
+    if cells:
+        return {exercise: _error(cells, exercise) for exercise in names}
+    if not outcome.cell or "exercise" not in together["cells"][outcome.cell - 1]["metadata"]:
+        return dict.fromkeys(names, f"the chapter did not come so far: cell {outcome.cell or 1}: {outcome.error}")
+    if len(names) == 1:
+        return {names[0]: outcome.error}
+    return {exercise: _errors(source, copy, limit, [exercise])[exercise] for exercise in names}
+
+
+def _chapter_of(copy: dict, path: Path) -> Path:
+    """Return the chapter that a copy belongs to, by the names of its answers."""
+    numbers = sorted({name(cell).split("-")[0] for cell in copy["cells"] if is_answer(cell)})
+    if len(numbers) != 1:
+        raise ValueError(f"file must be a copy of one chapter, as `kscore course student` writes it, got {path} "
+                         f"with exercises of {' and '.join(numbers) or 'none'}")
+    return chapters.chapters(numbers)[0]
+
+
+def assembled(chapter: dict, copy: dict, limit: int, names: Collection[str]) -> dict:
+    """Return a chapter up to its last check, with the named answers of a copy and the stubs of all others.
+
+    All else is the chapter's, whatever the copy made of it. Cells that a student has added run before the answer or the
+    check that they precede.
+    """
+    stubs = {name(cell): [cell] for cell in student_copy(chapter)["cells"] if is_answer(cell)}
+    answers, added = _given(chapter, copy)
+    answers = stubs | {key: own for key, own in answers.items() if key in names}
+    cells = []
+    for cell in chapter["cells"]:
+        own = added.get(name(cell), []) + answers.get(name(cell), []) if name(cell) else []
+        cells += [_may_fail(one, name(cell), limit) for one in own]
+        if not is_answer(cell):
+            cells.append(_may_fail(cell, name(cell), limit) if name(cell) else cell)
+    last = max(index for index, cell in enumerate(cells) if "exercise" in cell["metadata"])
+    return chapter | {"cells": cells[:last + 1]}
+
+
+def _given(chapter: dict, copy: dict) -> tuple[dict[str, list[dict]], dict[str, list[dict]]]:
+    """Return a student's answers by their names, and what was added, by the name of the answer or check after it."""
+    known = {cell["id"] for cell in chapter["cells"]} | {cell["source"] for cell in student_copy(chapter)["cells"]}
+    answers, added, waiting = {}, {}, []
+    for cell in copy["cells"]:
+        if name(cell):
+            answers.setdefault(name(cell), []).extend([cell] * is_answer(cell))
+            added.setdefault(name(cell), []).extend(waiting)
+            waiting = []
+        elif cell["cell_type"] == "code" and not {cell.get("id"), cell["source"]} & known:
+            waiting.append(cell)
+    return answers, added
+
+
+def _exercise(cell: str) -> str:
+    return cell.removesuffix("-check")
+
+
+def _may_fail(cell: dict, of: str, limit: int) -> dict:
+    """Return a cell of an exercise as new, after whose failure the next one is executed all the same."""
+    metadata = {"tags": ["raises-exception"], "exercise": _exercise(of), "limit": limit}
+    return {"cell_type": "code", "id": uuid.uuid4().hex[:8], "source": cell["source"], "outputs": [],
+            "execution_count": None, "metadata": metadata}
+
+
+def _execute(together: dict, stem: str) -> tuple[list[dict], batch.Outcome]:
+    """Execute a notebook; return its cells, none if it did not come to its end, and how it ended, in its own cells."""
+    parameters = chapters.profile("quick").get(stem, {})
+    with tempfile.TemporaryDirectory(prefix="k") as folder:
+        task = batch.Task(Path(folder) / "copy.ipynb", Path(folder) / "executed.ipynb", parameters)
+        _write(together, task.source)
+        outcome, cells = batch.supervise(task), []
+        with suppress(OSError, ValueError):  # what did not end may have left nothing, or half a notebook
+            cells = chapters.cells(task.target)
+    ended = any(cell["id"] == together["cells"][-1]["id"] and cell["execution_count"] for cell in cells)
+    if outcome.cell and parameters:
+        outcome = outcome._replace(cell=outcome.cell - 1)  # papermill has added a cell for them
+    return cells if ended else [], outcome
+
+
+def _error(cells: list[dict], exercise: str) -> str:
+    """Return in a line what went wrong in an exercise: nothing if its check passed, or else the first error."""
+    outputs = [[output for output in cell["outputs"] if output["output_type"] == "error"]
+               for cell in cells if cell["metadata"].get("exercise") == exercise]
+    return _told(next(filter(None, outputs))[0]) if outputs[-1] else ""
+
+
+def _told(error: dict) -> str:
+    kind, text = error["ename"], re.sub(r"\(\d+\.py, ", "(", error["evalue"].strip())  # cells have files with no name
+    if kind == "NotImplementedError":
+        return "not solved yet"
+    if kind == "AssertionError":
+        return text or f"not true: {_line(error['traceback'])}"
+    return f"{kind}: {text}".splitlines()[0][:200]
+
+
+def _line(traceback: list[str]) -> str:
+    """Return the line of a check that failed, without its colours."""
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(traceback))
+    arrows = re.findall(r"^-+> \d+ (.*)$", plain, re.MULTILINE)
+    return arrows[0].strip().removeprefix("assert ") if arrows else "its check"
+
+
+def table(results: list[Result]) -> str:
+    """Return the results as an aligned table of exercise, points, what they are out of, and what went wrong."""
+    lines = ["exercise  points  out of"]
+    for (exercise, error), points in zip(results, (result.points for result in results), strict=True):
+        given, said = ("-", error or "for a teacher to read") if exercise.read else (f"{points:g}", error)
+        lines.append(f"{exercise.name:8}  {given:>6}  {exercise.points:6g}  {said}".rstrip())
+    reached = sum(result.points for result in results)
+    return "\n".join([*lines, f"{'sum':8}  {reached:6g}  {sum(result.exercise.points for result in results):6g}"])

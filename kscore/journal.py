@@ -1,0 +1,43 @@
+"""Files of JSON lines that are only ever appended to: runs, and how chapters ended.
+
+Several processes may append at once. What an interruption or a full disk leaves of a line stays there as a damaged line
+of its own, for the reader to pass over.
+"""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+
+def prepare(path: Path) -> None:
+    """Make sure that a file can be appended to, before any work is done for it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("ab"):
+        pass
+
+
+def append(path: Path, entry: dict) -> None:
+    """Append one entry as a line of its own, and have it on the disk before returning."""
+    line = json.dumps(entry, separators=(",", ":"), allow_nan=False).encode() + b"\n"  # refuses what JSON lacks
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with path.open("ab+") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            if file.seek(0, os.SEEK_END):
+                file.seek(-1, os.SEEK_END)
+                line = line if file.read(1) == b"\n" else b"\n" + line
+            file.write(line)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as trouble:
+        trouble.filename = str(path)  # a full disk does not name the file
+        raise
+
+
+def lines(path: Path) -> Iterator[bytes]:
+    """Yield the lines that are not empty; none if there is no file."""
+    if path.exists():
+        with path.open("rb") as file:
+            yield from filter(bytes.strip, file)

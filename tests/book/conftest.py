@@ -1,0 +1,75 @@
+"""The built book and slides (`make test-book` builds them), and a browser to look at them with."""
+
+import functools
+import http.server
+import shutil
+import threading
+
+import pytest
+
+from kscore import ROOT
+
+BUILD = ROOT / "build"
+BOOK, SLIDES = BUILD / "book", BUILD / "slides"
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
+def pages(folder):
+    """Return the pages of a build; none fails every test that asks for them, rather than none of them."""
+    return sorted(set(folder.rglob("*.html")) - set((folder / "_static").rglob("*"))) or [folder / "index.html"]
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    if CHROMIUM is None:
+        pytest.skip("no browser is installed: the book is looked at in chromium, a package of that name on Debian")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def site():
+    """The address of the build folder on this machine."""
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=BUILD))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+
+
+class Reader:
+    """A window of the browser that remembers what went wrong in it."""
+
+    def __init__(self, browser, site):
+        self.site, self.complaints = site, []
+        self.page = browser.new_page(viewport={"width": 1280, "height": 900})
+        self.page.on("console", lambda message: message.type == "error" and self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("request", self._asked)
+
+    def _asked(self, request):
+        if not request.url.startswith((self.site, "file:", "data:", "blob:")):
+            self.complaints.append(f"asks the network for {request.url}")
+
+    def open(self, path, query=""):
+        """Open a page of the build and wait until its formulas are typeset."""
+        return self.go(f"{self.site}/{path.relative_to(BUILD)}{query}")
+
+    def go(self, address):
+        self.page.goto(address)
+        self.page.evaluate("() => window.MathJax && window.MathJax.startup.promise")
+        return self.page
+
+
+@pytest.fixture
+def reader(chromium, site):
+    reader = Reader(chromium, site)
+    yield reader
+    reader.page.close()

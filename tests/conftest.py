@@ -1,0 +1,129 @@
+"""What the tests of the batch runner share: small chapters in place of the real ones, and a look for what is left.
+
+What takes seconds to import is imported where it is used: other tests load this file too.
+"""
+
+import os
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from kscore import __main__, chapters
+
+PROFILES = '[quick.00_good]\nsize = 2\n\n[full.00_good]\nsize = 9\n'
+
+RUNNER = """
+import signal, sys
+from pathlib import Path
+import kscore
+kscore.NOTEBOOKS = Path(sys.argv[1])
+from kscore.__main__ import main
+signal.signal(signal.SIGINT, signal.default_int_handler)  # also where the tests run in the background
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+@pytest.fixture
+def collection(tmp_path, monkeypatch) -> Path:
+    """An empty folder in place of the real chapters, with profiles."""
+    from kscore import pages
+
+    folder = tmp_path / "notebooks"
+    folder.mkdir()
+    (folder / "profiles.toml").write_text(PROFILES)
+    monkeypatch.setattr(chapters, "NOTEBOOKS", folder)
+    monkeypatch.setattr(chapters, "PROFILES", folder / "profiles.toml")
+    monkeypatch.setattr(pages, "FIGURES", folder / "figures")
+    monkeypatch.setattr(__main__, "BUILD", tmp_path / "build")
+    return folder
+
+
+@pytest.fixture
+def notebook(collection) -> Callable[..., Path]:
+    """Write a chapter from its parameters and code cells, as a pair, and return its path."""
+    import jupytext
+    import nbformat
+    from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+    def write(*sources: str, name: str = "00_good", parameters: str = "") -> Path:
+        cells = [new_markdown_cell("# Small\n\n[next](08_other.ipynb)")]
+        if parameters:
+            cells.append(new_code_cell(parameters, metadata={"tags": ["parameters"]}))
+        cells += [new_code_cell(source) for source in sources]
+        kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+        path = collection / f"{name}.ipynb"
+        nbformat.write(new_notebook(cells=cells, metadata={"kernelspec": kernel}), path)
+        jupytext.write(jupytext.read(path), path.with_suffix(".py"), fmt="py:percent")
+        return path
+
+    return write
+
+
+@pytest.fixture
+def runner(collection) -> Callable[..., subprocess.Popen]:
+    """Start the command line on the collection in a process of its own, its words in pipes; `before` may wrap it."""
+    started = []
+
+    def start(*arguments: object, before: tuple[str, ...] = (), script: str = RUNNER) -> subprocess.Popen:
+        command = [*before, sys.executable, "-c", script, str(collection), *map(str, arguments)]
+        started.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+        process.stdout.close(), process.stderr.close()  # without reading on: something that is left may hold them
+
+
+def eventually(condition: Callable[[], object], seconds: float = 60) -> object:
+    """Ask until the answer is yes, and return it; or the last answer when the time is up."""
+    deadline = time.monotonic() + seconds
+    while not (answer := condition()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return answer
+
+
+@pytest.fixture
+def descendants(monkeypatch) -> Callable[[], list[psutil.Process]]:
+    """Find what was started by a test, by a mark that every process inherits; at its end nothing may be left."""
+    mark = uuid.uuid4().hex
+    monkeypatch.setenv("KSCORE_TEST", mark)
+    yield lambda: _marked(mark)
+    left = [] if eventually(lambda: not _marked(mark), seconds=10) else _marked(mark)
+    described = [process.cmdline() for process in left]
+    for process in left:
+        process.kill()
+    assert not described
+
+
+def _marked(mark: str) -> list[psutil.Process]:
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get("KSCORE_TEST") == mark and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except psutil.Error:
+            continue  # gone, or of another user
+    return found
+
+
+@pytest.fixture(scope="session")
+def _no_grammar(tmp_path_factory) -> Path:
+    """A folder that hides a package which jsonschema can do without: it takes two seconds in every process."""
+    folder = tmp_path_factory.mktemp("hides")
+    (folder / "rfc3987_syntax.py").write_text("raise ImportError\n")
+    return folder
+
+
+@pytest.fixture
+def quick_start(_no_grammar, monkeypatch) -> None:
+    """Let the processes that a test starts be there sooner."""
+    inherited = [os.environ["PYTHONPATH"]] if os.environ.get("PYTHONPATH") else []
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(_no_grammar), *inherited]))

@@ -1,0 +1,188 @@
+"""A wrong answer for every exercise: a plausible mistake each, as a student would write it into the cell."""
+
+WRONG = {
+    # divides by the variance: the square root is missing
+    "00-1": """
+def kscore(G, belief, eps=1e-8):
+    return (G - belief.mean) / (belief.var + eps)
+""",
+    # the correlation of the numbers, not of their ranks; strictly better, not at least as good
+    "00-2": """
+table2 = published[published["id"] == "T2"]
+rank_correlation = table2["Q"].corr(table2["episodes"])
+orders = [np.corrcoef(range(5), order)[0, 1] for order in itertools.permutations(range(5))]
+by_chance = np.mean(np.array(orders) > rank_correlation)
+""",
+    # looks at one side only
+    "00-3": """
+def within_ten_percent(runs, studies=2_000):
+    simulated = np.exp(np.random.default_rng(1).normal(0, scatter, (2, studies, runs)))
+    ratio = np.median(simulated[0], axis=1) / np.median(simulated[1], axis=1)
+    return np.mean(ratio - 1 < 0.1)
+
+
+enough = next(runs for runs in range(10, 1000, 10) if within_ten_percent(runs) >= 0.9)
+""",
+    # a guess outside of its own interval
+    "00-4": """
+guess, low, high = 3.0, 0.5, 2.0
+change_of_mind = "An interval over many seeds that lies outside of mine as a whole, in two experiments."
+""",
+    # both sensors count the same
+    "01-1": """
+def combined_variance(first, second):
+    return (first + second) / 4
+""",
+    # one prediction too many
+    "01-2": """
+def gain_after_gap(P, Q, R, n):
+    belief = filters.Belief(0.0, P)
+    for _ in range(n + 1):
+        belief = filters.predict(belief, Q)
+    return filters.gain(belief, R)
+""",
+    # time stands still where nothing is seen
+    "01-3": """
+def filter_with_gaps(z, Q, R):
+    belief, path = filters.START, []
+    for z_t in z:
+        if not np.isnan(z_t):
+            belief = filters.update(filters.predict(belief, Q), z_t, R)
+        path.append(belief)
+    return path
+""",
+    # limits the observation instead of the surprise; what can be seen of the check does not notice
+    "01-4": """
+def robust_update(prior, z, R):
+    reach = 3 * np.sqrt(prior.var + R)
+    return filters.update(prior, np.clip(z, -reach, reach), R)
+""",
+    # the prior variance of the steady state, not the drift
+    "02-1": """
+def drift_for_gain(K, R):
+    return R * K / (1 - K)
+""",
+    # the square-root regime taken for the whole truth
+    "02-2": """
+def memory(Q, R):
+    return np.sqrt(R / Q)
+
+
+growth = memory(1e-8, 1.0) / memory(1e-6, 1.0)
+""",
+    # claims the variance of the belief, without the noise of the observation
+    "02-3": """
+def fitted_Q(z, R, candidates):
+    late = slice(len(z) // 2, None)
+    mismatch = []
+    for candidate in candidates:
+        path = filters.filter_series(z, candidate, R)
+        mismatch.append(abs(np.log(np.var((z - path.prior_mean)[late]) / np.mean(path.prior_var[late]))))
+    return candidates[np.argmin(mismatch)]
+""",
+    # the memory of the ratio turned over
+    "02-4": """
+signal = "The temperature in my room, in degrees, read once an hour from a cheap thermometer."
+my_Q, my_R = 0.1, 0.5
+my_memory = 1 / filters.steady_state(my_R, my_Q).gain
+""",
+    # a ratio of variances: the square root is missing
+    "03-1": """
+def kscore_over_innovation(prior, R):
+    K = filters.gain(prior, R)
+    return (1 - K) / K
+""",
+    # a small drift is not none
+    "03-2": """
+orderless = {"name": "kscore", "mode": "refit", "Q": 1e-7, "R": krpo["R"]}
+""",
+    # off by one: the length after the step
+    "03-3": """
+def first_return(N, gamma=0.99):
+    return (1 - gamma**N) / (1 - gamma)
+
+
+one_percent = next(N for N in range(2, 1000) if first_return(N) / first_return(N - 1) - 1 < 0.01)
+""",
+    # one mean for all positions
+    "03-4": """
+def position_scores(earlier, returns):
+    return returns - np.mean(np.concatenate(earlier))
+""",
+    # the sum over the steps
+    "04-1": """
+def reinforce_loss(log_probs, scores):
+    return -(log_probs * scores).sum()
+""",
+    # what is lost, not what is left; the same for two samples
+    "04-2": """
+def shrinkage(n):
+    return 1 / n
+""",
+    # starts from another algorithm's preset
+    "04-3": """
+mine = dataclasses.replace(training.RunConfig.preset("CartPole-v1", "ppo"), dropout=0.0, criterion="training",
+                           normalizer={"name": "kscore", "variant": "adaptive", "mode": "innovation"})
+""",
+    # the mean of all: every reward helps to judge itself
+    "04-4": """
+def fair_baseline(rewards):
+    return np.full(len(rewards), rewards.mean())
+""",
+    # counts a censored run as arrived
+    "05-1": """
+shares = [4 / 5, 3 / 5, 1 / 5, 0]
+""",
+    # goes to the last episode, whatever the cap
+    "05-2": """
+def area_under(curve, cap):
+    return float(np.diff(curve.episode) @ curve.share[:-1])
+""",
+    # counts those that did not arrive as if they had
+    "05-3": """
+def careless_factor(a, b):
+    return float(b.time.mean() / a.time.mean())
+""",
+    # the seeds of the recorded study once more
+    "05-4": """
+variant = experiments.kalman_grid("actor_critic", "stream", [1e-4], [1.0], **settings)
+mine = study.run(variant, range(first_seed, first_seed + 5), "build/mine.jsonl", progress=False)
+""",
+    # every δ, instead of their sum
+    "06-1": """
+timid = np.full(200, 0.5)
+""",
+    # forgets that the scores have a constant as well
+    "06-2": """
+def side(scores):
+    return float(np.sign(1 - np.polyfit(returns, scores, 1)[0]))
+""",
+    # at 20, counts the arrival of its own run only
+    "06-3": """
+expected_arrivals = 1 * 3 / 6 + 1 * 2 / 5 + 1 * 1 / 3
+""",
+    # one arm only
+    "06-4": """
+quiet = experiments.kalman_grid("gae", "refit", [1e-4], [1e4], **settings)
+mine = study.run(quiet, range(3100, 3105), "build/mine.jsonl", progress=False)
+""",
+    # a larger p gets a smaller adjusted value
+    "08-1": """
+five = [0.005, 0.03, 0.2 / 3, 0.05125, 0.3]
+""",
+    # draws pairs
+    "08-2": """
+def unpaired_interval(a, b, draws=10_000):
+    chosen = np.random.default_rng(2).integers(len(a), size=(draws, len(a)))
+    return tuple(np.quantile(b[chosen].mean(axis=1) / a[chosen].mean(axis=1), [0.025, 0.975]))
+""",
+    # forgets the other tail
+    "08-3": """
+most = 1
+""",
+    # the same arm is faster with every cap
+    "08-4": """
+early = stats.Times(np.array([10, 10, 20, 20]), np.array([True, True, True, True]))
+late = stats.Times(np.array([200, 200, 200, 200]), np.array([True, True, True, True]))
+""",
+}
