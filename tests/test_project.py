@@ -38,7 +38,7 @@ def test_every_dependency_is_pinned_at_an_allowed_version(project):
     from packaging.requirements import Requirement
 
     extras = [line for extra in project["optional-dependencies"].values() for line in extra]
-    wanted = [Requirement(line) for line in project["dependencies"] + extras]
+    wanted = [Requirement(line) for line in project["dependencies"] + extras if not line.startswith("kscore[")]
     for requirement in wanted:
         version = pinned().get(requirement.name.lower())
         assert version and requirement.specifier.contains(version), requirement
