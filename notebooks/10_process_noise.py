@@ -240,18 +240,40 @@ plots.show(fig, "Restricted mean of the episodes to the threshold on the tuning 
            "Four heat maps of restricted mean episodes over Q and R, for two algorithms and two modes of the filter, with the best cell framed.")
 
 # %% [markdown]
-# The moving average has one number to tune instead of two.
+# The moving average has one number to tune instead of two: how much it forgets a step.
+# A streamed filter in its steady state forgets $K_\infty$ a step (D5), so that both searches can be drawn on one axis.
+#
+# **Predict the plot.** If memory is what matters, where will the marks of the filter lie, and where those of the moving average?
 
 # %%
-fig, ax = plots.panels(height=3.0)
-for algorithm, style in zip(algorithms, ("-", "--"), strict=True):
-    rates = [1 - config.normalizer["decay"] for config in grids[algorithm]["ema"].values()]
-    ax.plot(rates, list(means_of(searched[algorithm]["ema"]).values()), color=plots.METHODS["ema"]["color"], marker="^", linestyle=style, label=algorithm)
-ax.set_xscale("log")
-ax.set_ylim(0, max_episodes)
-plots.label(ax, f"The moving average's decay (n = {tuning_seeds} a point)", "1 - decay", "restricted mean (episodes)", legend=True)
-plots.show(fig, "The same search for the exponential moving average, with as many settings as the filter had.",
-           "Restricted mean episodes against one minus the decay, for actor-critic and PPO.")
+def forgets(config: training.RunConfig) -> float:
+    """Return the share of its memory that a normalizer gives up a step."""
+    options = config.normalizer
+    return 1 - options["decay"] if "decay" in options else filters.steady_state(options["Q"], options["R"]).gain
+
+
+fig, axes = plots.panels(1, 2, height=3.2, width=10.0, sharey=True)
+speed = {}
+for ax, algorithm in zip(axes, algorithms, strict=True):
+    for kind in ("stream", "ema"):
+        means = means_of(searched[algorithm][kind])
+        rates = [forgets(grids[algorithm][kind][arm]) for arm in means]
+        speed[algorithm, kind] = pd.DataFrame({"rate": rates, "episodes": list(means.values())})
+        ax.plot(rates, list(means.values()), **plots.method(experiments.TUNED_ARMS[kind], marker=True) | {"linestyle": "none"})
+    ax.set_xscale("log")
+    ax.set_ylim(0, max_episodes * 1.03)
+    plots.label(ax, f"{algorithm} (n = {tuning_seeds} a mark)", "forgotten a step (1 - decay, or K∞)", "restricted mean (episodes)", legend="lower right")
+plots.show(fig, "Every cell of the streamed filter's grid and every decay of the moving average, by how much of its memory it gives up a step.",
+           "Two scatter plots, actor-critic and PPO, of restricted mean episodes against the rate of forgetting; filter and moving average share one rising curve.")
+
+# %%
+patient = pd.concat(speed).query("rate < 0.01").episodes.groupby(level=[0, 1]).agg(["min", "max"])
+hasty = pd.concat(speed).query("rate >= 0.1").episodes.groupby(level=[0, 1]).agg(["min", "max"])
+pd.concat({"forgets less than 1 % a step": patient, "10 % or more": hasty}, axis=1).round(0).rename_axis(["algorithm", "search"])
+
+# %% [markdown]
+# One curve for both: a normalizer that streams has to remember for longer than an episode lasts.
+# The patient end is where the released settings are not, and where a filter is hardly distinguishable from the mean and the spread of everything seen so far.
 
 # %% [markdown]
 # ## The winner's curse
