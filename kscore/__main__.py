@@ -19,10 +19,15 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # being told to end is like Ctrl-C
     try:
-        return options.command(options)
+        code = options.command(options)
+        sys.stdout.flush()  # here, where somebody who listens no more is noticed
+        return code
     except ValueError as mistake:
         print(f"kscore: {mistake}", file=sys.stderr)
         return 2
+    except BrokenPipeError:  # whoever was listening has heard enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except OSError as trouble:
         print("kscore:", ": ".join(filter(None, (trouble.strerror, trouble.filename))) or trouble, file=sys.stderr)
         return 1
@@ -48,7 +53,7 @@ def _parser() -> argparse.ArgumentParser:
     def takes_chapters(added: argparse.ArgumentParser) -> None:
         added.add_argument("chapters", nargs="*", help="name, number or glob; all chapters without one")
 
-    takes_chapters(command("list", _list, "list the chapters with their parameters and how they last ran"))
+    takes_chapters(command("list", _list, "list the chapters with their parameters and how they last ran into build"))
 
     run = command("run", _run, "execute chapters with papermill and write an HTML page of each",
                   "`kscore run --resume` with the same options does what is left.",
@@ -219,8 +224,10 @@ def _study(options: argparse.Namespace) -> int:
     parts, runs = experiments.chosen(options.parts), {}
     with study.processes(options.workers, options.scheduler) as executor:
         def fill(name: str, part: experiments.Experiment) -> None:
-            print(f"{name}: {len(part.configs)} arms x {len(part.seeds)} seeds", flush=True)
-            runs[name] = study.run(part.configs, part.seeds, options.store.absolute() / f"{name}.jsonl", executor)
+            store, planned = options.store.absolute() / f"{name}.jsonl", len(part.configs) * len(part.seeds)
+            missing = planned - len(study.recorded(part.configs, part.seeds, store))
+            print(f"{name}: {planned} runs, {missing or 'none'} of them to be trained", flush=True)
+            runs[name] = study.run(part.configs, part.seeds, store, executor)
 
         for name, part in parts.items():
             fill(name, part)

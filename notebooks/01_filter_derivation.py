@@ -506,7 +506,6 @@ plots.show(fig, f"The belief jumps by the share K of the outlier and is wrong by
 # ## Exercises
 #
 # Each exercise has a cell to fill in, and a check that passes or complains by itself.
-# The solutions are between the marks; cover them first.
 #
 # **Exercise 1 (recall).** Two sensors measure the same constant with noise variances 2 and 6. What is the variance of the best combination of both?
 

@@ -273,6 +273,15 @@ def test_other_commands_tell_mistakes_too(capsys):
     assert "does not exist: run the chapter first" in capsys.readouterr().err
 
 
+def test_a_listener_that_leaves_early_is_no_trouble(tmp_path):
+    gone, words = os.pipe()
+    os.close(gone)
+    command = [sys.executable, "-m", "kscore", "status", "--out", tmp_path]
+    done = subprocess.run(command, stdout=words, stderr=subprocess.PIPE)
+    os.close(words)
+    assert (done.returncode, done.stderr) == (1, b"")
+
+
 def test_a_chapter_that_is_being_run_is_not_run_again(notebook, tmp_path, planned, capsys):
     made = task(notebook(parameters=SIZE), tmp_path / "build")
     batch.StatusFile(made.target.parent).begin(made)

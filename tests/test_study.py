@@ -14,7 +14,8 @@ from concurrent.futures import Executor, Future
 
 import pytest
 
-from kscore import ROOT, normalizers, study
+from kscore import ROOT, experiments, normalizers, study
+from kscore.__main__ import main
 from kscore.training import PROTOCOL_VERSION, RunConfig, train
 
 
@@ -131,6 +132,16 @@ def test_a_run_that_is_asked_for_twice_is_trained_once(store):
 def test_one_and_one_point_zero_are_the_same_setting():
     whole, broken = (tiny(normalizer={"name": "kscore", "Q": Q}) for Q in (1, 1.0))
     assert study.key(whole, 0) == study.key(broken, 0)
+
+
+def test_a_study_says_how_much_is_missing(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(study, "run", lambda *_: None)
+    recorded = experiments.RUNS / "cartpole_ppo_released.jsonl"
+    (tmp_path / recorded.name).write_bytes(b"".join(recorded.read_bytes().splitlines(keepends=True)[:90]))
+    assert main(["study", "cartpole_ppo_released", "--store", str(tmp_path)]) == 0
+    assert main(["study", "cartpole_ppo_released"]) == 0
+    assert capsys.readouterr().out == ("cartpole_ppo_released: 100 runs, 10 of them to be trained\n"
+                                       "cartpole_ppo_released: 100 runs, none of them to be trained\n")
 
 
 def test_a_study_goes_through_the_seeds_one_by_one_over_all_arms(store):
