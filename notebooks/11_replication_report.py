@@ -60,6 +60,7 @@ from kscore import (
     stats,
     study,
     training,
+    verdicts,
 )
 
 started = time.perf_counter()
@@ -179,7 +180,14 @@ def same_method_factors(times: stats.Times, draws: int = 100_000) -> np.ndarray:
     return pairs.max(axis=0) / pairs.min(axis=0)
 
 
-published = {"1.32 (Table 1, LunarLander)": 1.32, "2.8 (Figures 1-2)": 2.8, "3.97 (Table 1, CartPole)": 3.97}
+def published_factor(claim: str) -> float:
+    """Return the published episodes of the Z-Score over those of the K-Score."""
+    episodes = results.published(claim).drop_duplicates("normalizer").set_index("normalizer").episodes
+    return episodes["zscore"] / episodes["kscore"]
+
+
+places = {"Table 1, LunarLander": published_factor("T1b"), "Figures 1-2": published_factor("E1"), "Table 1, CartPole": published_factor("T1a")}
+published = {f"{value:.3g} ({place})": value for place, value in places.items()}
 same = {title: same_method_factors(results.times(runs[name], "zscore")) for name, title in glance.items() if name not in ("cartpole_gae_advantages", "cartpole_ppo_switched")}
 
 # %%
@@ -187,8 +195,8 @@ fig, ax = plots.panels(height=3.4, width=9.0)
 ax.boxplot(list(same.values()), orientation="horizontal", whis=(2.5, 97.5), showfliers=False, medianprops={"color": plots.ORANGE, "linewidth": 2}, widths=0.6)
 for text, value in published.items():
     ax.axvline(value, color=plots.INK, linewidth=1, linestyle=":")
-    ax.annotate(text, (value, 0.35), rotation=0, fontsize=8, ha="left", va="bottom", xytext=(3, 0), textcoords="offset points")
-ax.set_yticks(range(1, len(same) + 1), [f"{title}" for title in same])
+    ax.annotate(text, (value, 0.35), fontsize=8, ha="left", va="bottom", xytext=(3, 0), textcoords="offset points")
+ax.set_yticks(range(1, len(same) + 1), list(same))
 ax.set_xscale("log")
 ax.set_xticks([1, 1.5, 2, 3, 4, 6, 10], ["1", "1.5", "2", "3", "4", "6", "10"])
 ax.set_ylim(0.3, len(same) + 0.6)
@@ -325,8 +333,6 @@ verdict = "does not hold"  # whatever the advantage is, it is below a tenth
 ### END SOLUTION
 
 # %% nbgrader={"grade": true, "grade_id": "11-1-check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false} tags=["check"]
-from kscore import verdicts
-
 assert verdict == verdicts.ranking(stats.Interval(1.0, 0.93, 1.08, 50), 0.6), "is the whole interval below 1.1?"
 ### BEGIN HIDDEN TESTS
 assert verdict == "does not hold", "whatever the advantage is, it is below a tenth"
@@ -351,18 +357,23 @@ assert one_in_ten(np.full(5, 2.0)) == 2.0, "all comparisons alike"
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# **Exercise 3 (open).** Choose a claim whose verdict you doubt. Which run, added to the store, would change it? Write the name of the claim and of the rule by which it is judged.
+# **Exercise 3 (open).** Choose a ranking of the table whose verdict, as released, you doubt. Which interval of the factor, and which q, from a larger study would turn it? Say how that study should be made, and why you would expect such a result.
 
 # %% nbgrader={"grade": false, "grade_id": "11-3", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
-doubted, rule = "E1.1", "..."
+doubted, larger_study, larger_q, reason = "", None, None, ""
 ### BEGIN SOLUTION
-doubted, rule = "E1.1", "ranking"
+doubted, larger_study, larger_q = "E1.1", stats.Interval(1.2, 1.07, 1.34, 400), 0.01
+reason = ("The interval of fifty seeds reaches well above 1, so that an advantage of a fifth is possible; four hundred seeds, the same in both arms and none of them used so far, "
+          "would shrink it to about a third and find such an advantage if it is there.")
 ### END SOLUTION
 
 # %% nbgrader={"grade": true, "grade_id": "11-3-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false} tags=["check"]
-assert doubted in judged.index and rule == judged.kind[doubted]
+assert doubted in judged.index and judged.kind[doubted] == "ranking", "the name of a ranking, such as T1.4"
+assert larger_study.low <= larger_study.estimate <= larger_study.high and 0 <= larger_q <= 1, "an interval around its estimate, and an adjusted p-value"
+assert verdicts.ranking(larger_study, larger_q) != judged.released_verdict[doubted], "by the first rule this leaves the verdict as it is"
 ### BEGIN HIDDEN TESTS
-assert rule in set(judged.kind) and isinstance(doubted, str), "one claim, and the kind of its rule"
+assert larger_study.n > len(parts["cartpole_reinforce"].seeds), "a larger study has more seeds"
+assert len(reason.split()) >= 20, "how it should be made, and why you would expect it"
 ### END HIDDEN TESTS
 
 # %% [markdown]

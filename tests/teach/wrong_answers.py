@@ -245,8 +245,9 @@ verdict = "cannot be told"
 def one_in_ten(factors):
     return float(np.quantile(factors, 0.1))
 """,
-    # the name of a statistic instead of a rule
+    # a size, which is judged by another rule
     "11-3": """
-doubted, rule = "E1.1", "restricted mean"
+doubted, larger_study, larger_q = "E1.2", stats.Interval(1.2, 1.07, 1.34, 400), 0.01
+reason = "The interval of fifty seeds is wide; with four hundred seeds it becomes narrow, and then an advantage of a fifth, if there is one, will be found."
 """,
 }
