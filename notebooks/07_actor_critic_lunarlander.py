@@ -17,7 +17,7 @@
 # %% [markdown]
 # # 07 Actor-critic on LunarLander
 #
-# **Claim.** On LunarLander the runs of one method differ so much that single curves cannot rank methods; with ten seeds an arm we can say which large differences do not exist. The released files themselves give the filter the longer curve, and the two settings behind the paper's 750 and 991 both filter.
+# **Claim.** On LunarLander the runs of one method differ so much that single curves cannot rank methods, and a handful of seeds can say only which large differences there are. The released files themselves give the filter the longer curve, and the two settings behind the paper's 750 and 991 both filter.
 #
 # *For* readers who want to see a noisier task, and what few seeds can and cannot tell.
 # *Know first:* chapter 05.
@@ -33,7 +33,7 @@
 #
 # The plan names two pairs: the adaptive stream against the running Z-Score (as written) and adaptive refit against the per-episode Z-Score (as released).
 # We would be wrong if the improvement factor of either, with its whole interval, lay above 1.1.
-# With ten seeds an arm that needs a large effect; chapter 09 computes how large.
+# With so few seeds an arm that needs a large effect; chapter 09 computes how large.
 #
 # After this chapter you can
 #
@@ -222,7 +222,8 @@ naive.rename(index={arm: look["label"] for arm, look in plots.METHODS.items()}).
 # %% [markdown]
 # ## What this does not show
 #
-# - Ten seeds an arm find large differences only. An interval from 0.8 to 1.3 rules out a doubling, not an improvement of a tenth.
+# - So few seeds an arm find large differences only. An interval from 0.8 to 1.3 rules out a doubling, not an improvement of a tenth.
+# - Where nearly all runs of two arms are censored, both restricted means are close to the cap and the factor is close to 1, whatever would have happened later. It is a statement about the first 1,500 episodes and not about the methods.
 # - The cap of 1,500 episodes is ours; the released files allow 3,000. Runs that would have arrived later are censored.
 # - In all arms the advantages are z-scored afterwards, as released. The text does not mention that step; without it the arms may differ more.
 # - The simple streamed filter, Algorithm 1 with a fixed $R$, is not among the arms of this task.

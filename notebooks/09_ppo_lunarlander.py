@@ -17,7 +17,7 @@
 # %% [markdown]
 # # 09 PPO on LunarLander
 #
-# **Claim.** The paper's Table 1 gives PPO with K-Score a lead of 1.32 on LunarLander. Its two numbers stand in the outputs of files that are not PPO and that both filter; and a factor of this size is below what ten seeds, let alone one, can tell from luck.
+# **Claim.** The paper's Table 1 gives PPO with K-Score a lead of 1.32 on LunarLander. Its two numbers stand in the outputs of files that are not PPO and that both filter; and a factor of this size is below what a handful of seeds, let alone one, can tell from luck.
 #
 # *For* readers who plan experiments: how many seeds does a question need?
 # *Know first:* chapters 05 to 08.
@@ -102,7 +102,7 @@ results.published("T1b")
 # %% [markdown]
 # ## The recorded study
 #
-# Ten seeds an arm are few, and they are what a million steps a run allow.
+# The seeds are few, because a run takes a million steps and more.
 # So the question of this chapter is asked twice: what do these runs say, and what could they have said?
 
 # %%
@@ -123,7 +123,7 @@ plots.show(fig, "Kaplan-Meier curves of PPO with 95 % bands, to the paper's crit
            "Two panels of survival curves for six PPO arms on LunarLander, by evaluation and by training returns.")
 
 # %% [markdown]
-# The bands are wide because ten runs make a curve of ten steps; where bands overlap along their whole length, the eye should not rank.
+# The bands are wide because a curve has no more steps than runs; where bands overlap along their whole length, the eye should not rank.
 # The runs behind the curves:
 
 # %%
@@ -244,7 +244,7 @@ Markdown(f"True factor {true_factor:.2f}. {len(reported)} of {5 * trials} small 
 # %% [markdown]
 # ## What this does not show
 #
-# - The power curve takes the pilot's runs for the whole distribution; ten runs are a small picture of it.
+# - The power curve takes the pilot's runs for the whole distribution; so few runs are a small picture of it.
 # - Its tests are not adjusted for the number of comparisons; those of the report are, and so find less.
 # - A method need not shorten every run by the same factor.
 # - PPO's usual form, with many episodes an update, may react to normalization differently.
