@@ -34,11 +34,15 @@ def _of(runs: pd.DataFrame, arm: object) -> pd.DataFrame:
     return runs[runs.arm == arm].sort_values("seed")
 
 
-def curves(runs: pd.DataFrame, arm: object) -> np.ndarray:
-    """Return an arm's evaluation returns, (runs, cap); a run that stopped goes on at the mean of its last window."""
+def curves(runs: pd.DataFrame, arm: object, *, smooth: int = 1) -> np.ndarray:
+    """Return an arm's evaluation returns, (runs, cap), each the mean of the last `smooth` ones.
+
+    A run that stopped goes on at the mean of its last window.
+    """
     chosen = _of(runs, arm)
-    return np.array([_carried_on(np.array(returns), cap) for returns, cap in zip(chosen.eval_returns, chosen.cap,
-                                                                                  strict=True)])
+    returns = np.array([_carried_on(np.array(returns), cap) for returns, cap in zip(chosen.eval_returns, chosen.cap,
+                                                                                     strict=True)])
+    return pd.DataFrame(returns.T).rolling(smooth, min_periods=1).mean().to_numpy().T
 
 
 def _carried_on(returns: np.ndarray, cap: int) -> np.ndarray:

@@ -145,10 +145,11 @@ Markdown(f"Of {len(runs)} runs, {runs.training_met.sum()} met the training crite
 # %%
 fig, axes = plots.panels(2, 3, height=2.6, width=12.0, sharex=True, sharey=True)
 for ax, arm in zip(axes.flat, arms, strict=True):
-    plots.learning(results.curves(runs, arm), arm, ax)
+    plots.learning(results.curves(runs, arm, smooth=results.WINDOW), arm, ax)
+    ax.axhline(200, color=plots.INK, linewidth=0.8, linestyle=":")
     plots.label(ax, f"{plots.METHODS[arm]['label']} (n = {seeds})", "training episodes" if ax in axes[-1] else "", "evaluation return" if ax in axes[:, 0] else "")
 axes[0, 0].set_ylim(-600, 320)
-plots.show(fig, "Evaluation returns, each run faint, with the median and the middle half; a run that has stopped goes on at the mean of its last 25.",
+plots.show(fig, "Evaluation returns, averaged over the last 25 as the criterion does: each run faint, the median and the middle half; dotted, the threshold. A run that has stopped goes on where it was.",
            "Six panels of noisy evaluation returns rising from below zero towards 200.")
 
 # %% [markdown]

@@ -182,6 +182,12 @@ def test_a_curve_goes_on_at_the_mean_of_its_last_25_returns():
     close(found[2], RETURNS[2])
 
 
+def test_a_smooth_curve_is_the_mean_of_the_last_returns_or_of_as_many_as_there_are():
+    found = results.curves(CURVES, "a", smooth=3)
+    close(found[0][:5], [1, 1.5, 2, 3, 4])
+    close(found[0][39:43], [39, (39 + 40 + 28) / 3, (40 + 28 + 28) / 3, 28])
+
+
 def test_areas_are_the_means_of_the_curves():
     close(results.areas(shuffled(CURVES), "a"), [(820 + 20 * 28) / 60, 57 / 11, 2])
     close(results.areas(CURVES, "a"), results.curves(CURVES, "a").mean(axis=1))
