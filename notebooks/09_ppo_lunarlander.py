@@ -47,6 +47,8 @@ import time
 
 import numpy as np
 from IPython.display import Markdown
+from scipy.stats import CensoredData, weibull_min
+from scipy.stats.distributions import rv_frozen
 
 from kscore import experiments, plots, provenance, results, stats, study, training
 
@@ -169,49 +171,69 @@ plots.table(results.against(runs, "zscore", criterion="training"))
 # %% [markdown]
 # ## What could have been found?
 #
-# Suppose that a method really is faster by a factor, so that every run would be shortened by it.
-# We simulate studies of $n$ seeds: draw $n$ runs for one arm, $n$ others for the other, shorten the first by the factor, test.
+# Suppose that a method really is faster by a factor, so that every run is shortened by it.
+# We simulate studies of $n$ seeds: draw $n$ runs for one arm, $n$ for the other, shorten the first by the factor, stop all of them at the cap, test.
 # The share of studies that find the difference is the power.
 #
 # This is best done *before* a study, on a pilot, to choose its size.
 # Done afterwards it still tells what an "undecided" is worth: with little power it is worth nothing, with much power it is nearly a "no".
-# For the pilot we take the times of all arms together, by training returns, which more runs meet: as if the normalizer made no difference.
+#
+# For the pilot we take the times of all arms together, as if the normalizer made no difference, and by training returns, which more runs meet.
+# Many of them are censored, and a faster method would bring some of those runs in under the cap; so we need to say what lies beyond it.
+# A Weibull distribution, whose survival curve is $\exp(-(t/\lambda)^k)$, is the usual choice for such times, and scipy fits it to censored ones.
 
 # %%
-def power(times: stats.Times, factor: float, n: int, rng: np.random.Generator) -> float:
+def fitted(times: stats.Times) -> rv_frozen:
+    """Return the Weibull distribution that fits censored times best; if hardly a run arrived, one by which none does."""
+    if times.met.sum() < 2:
+        return weibull_min(1, scale=1e6 * max_episodes)
+    shape, _, scale = weibull_min.fit(CensoredData(uncensored=times.time[times.met], right=times.time[~times.met]), floc=0)
+    return weibull_min(shape, scale=scale)
+
+
+def imagined(pilot: rv_frozen, factor: float, n: int, rng: np.random.Generator) -> stats.Times:
+    """Return n runs, watched up to the cap, of a method that is faster than the pilot by a factor."""
+    time = pilot.rvs(n, random_state=rng) / factor
+    return stats.Times(np.minimum(time, max_episodes), time <= max_episodes)
+
+
+def power(pilot: rv_frozen, factor: float, n: int, rng: np.random.Generator) -> float:
     """Return the share of simulated studies of n seeds an arm whose log-rank test finds the factor."""
-    found = 0
-    for _ in range(trials):
-        fast, usual = rng.integers(len(times.time), size=(2, n))
-        shorter = stats.Times(times.time[fast] / factor, times.met[fast])
-        found += stats.logrank(shorter, stats.Times(times.time[usual], times.met[usual])) < 0.05
-    return found / trials
+    return np.mean([stats.logrank(imagined(pilot, factor, n, rng), imagined(pilot, 1.0, n, rng)) < 0.05 for _ in range(trials)])
 
 
-pilot = stats.Times(*map(np.concatenate, zip(*(results.times(runs, arm, "training") for arm in arms), strict=True)))
+pilot_times = stats.Times(*map(np.concatenate, zip(*(results.times(runs, arm, "training") for arm in arms), strict=True)))
+pilot = fitted(pilot_times)
+true_factor = claim["zscore"] / claim["kscore"]
 sizes = (5, 10, 20, 40, 80, 160)
-curves = {factor: [power(pilot, factor, n, np.random.default_rng([n, int(100 * factor)])) for n in sizes] for factor in (1.0, claim["zscore"] / claim["kscore"], 2.0)}
+curves = {factor: [power(pilot, factor, n, np.random.default_rng([n, int(100 * factor)])) for n in sizes] for factor in (1.0, true_factor, 2.0)}
 
 # %% [markdown]
 # **Predict the plot.** The curve of a true factor of 1 is no power at all: it is the rate of false alarms. Where should it lie? And how many seeds will the published factor need: ten, fifty, more?
 
 # %%
-fig, ax = plots.panels(height=3.0)
+fig, (left, right) = plots.panels(1, 2, height=3.2, width=11.0)
+observed, grid = stats.survival(pilot_times), np.linspace(0, max_episodes, 200)
+left.step(np.append(observed.episode, max_episodes), np.append(observed.share, observed.share[-1]), where="post", color=plots.INK, label=f"all arms (n = {len(pilot_times.time)})")
+left.plot(grid, pilot.sf(grid), color=plots.BLUE, linestyle="--", label="Weibull")
+left.set(xlim=(0, max_episodes), ylim=(0, 1.02))
+plots.label(left, "The pilot, by training returns", "training episodes", "share of runs on their way", legend="below")
 for (factor, values), color, marker in zip(curves.items(), (plots.GREY, plots.ORANGE, plots.BLUE), "xDo", strict=True):
-    ax.plot(sizes, values, color=color, marker=marker, label=f"true factor {factor:.2f}")
-ax.axhline(0.8, color=plots.INK, linewidth=0.8, linestyle=":")
-ax.set_xscale("log")
-ax.set_xticks(sizes, sizes)
-plots.label(ax, f"Power of the log-rank test (n = {trials} simulated studies a point)", "seeds an arm", "share that find it", legend=True)
-plots.show(fig, "How often a study finds a true difference, by its number of seeds; dotted: 80 %. A factor of 1 gives the rate of false alarms.",
-           "Three rising curves of power against seeds an arm: for no difference, for the published factor, and for a factor of two.")
+    right.plot(sizes, values, color=color, marker=marker, label=f"true factor {factor:.2f}")
+right.axhline(0.8, color=plots.INK, linewidth=0.8, linestyle=":")
+right.set_xscale("log")
+right.set_xticks(sizes, sizes)
+right.set_ylim(0, 1.02)
+plots.label(right, f"Power of the log-rank test (n = {trials} studies a point)", "seeds an arm", "share of studies that find it", legend="below")
+plots.show(fig, "Left: the times of the pilot and the distribution fitted to them. Right: how often a study finds a true difference, by its number of seeds; dotted: 80 %. A factor of 1 gives the rate of false alarms.",
+           "Left, a falling survival curve with a smooth one through it; right, three curves of power against seeds an arm: for no difference, for the published factor, and for a factor of two.")
 
 # %%
-enough = next((n for n, value in zip(sizes, curves[claim["zscore"] / claim["kscore"]], strict=True) if value >= 0.8), None)
+enough = next((n for n, value in zip(sizes, curves[true_factor], strict=True) if value >= 0.8), None)
 least = next((factor for factor in stats.FACTORS if power(pilot, factor, seeds, np.random.default_rng(seeds)) >= 0.8), None)
 smallest = f"about {least:g}" if least else f"above {stats.FACTORS[-1]:g}"
 Markdown(f"With {seeds} seeds an arm the smallest factor that would be found with 80 % probability is {smallest}. "
-         f"The published {claim['zscore'] / claim['kscore']:.2f} would need {'about ' + str(enough) if enough else 'more than ' + str(sizes[-1])} seeds an arm.")
+         f"The published {true_factor:.2f} would need {'about ' + str(enough) if enough else 'more than ' + str(sizes[-1])} seeds an arm.")
 
 # %% [markdown]
 # ## A live run
@@ -231,24 +253,24 @@ plots.show(fig, f"The greedy evaluation return after each of the first {live_epi
 # ## When it fails: a significant accident
 #
 # A small study that does find something has usually found too much: only a lucky overestimate is large enough to be significant.
-# Among simulated studies of ten seeds with the published factor, look only at those that were significant: which factor did they report?
+# Among simulated studies of ten seeds with the published factor, look only at those that were significant: which factor of restricted means did they report?
+# (The cap hides a part of it: what two endless arms would show is the first number.)
 
 # %%
-rng = np.random.default_rng(5)
-true_factor, reported = claim["zscore"] / claim["kscore"], []
+rng, reported = np.random.default_rng(5), []
 for _ in range(5 * trials):
-    fast, usual = rng.integers(len(pilot.time), size=(2, 10))
-    shorter, other = stats.Times(pilot.time[fast] / true_factor, pilot.met[fast]), stats.Times(pilot.time[usual], pilot.met[usual])
-    if stats.logrank(shorter, other) < 0.05:
-        reported.append(float(stats.improvement(shorter, other, max_episodes)))
-Markdown(f"True factor {true_factor:.2f}. {len(reported)} of {5 * trials} small studies were significant" + (f"; they reported {np.mean(reported):.2f} on average." if reported else "."))
+    fast, usual = imagined(pilot, true_factor, 10, rng), imagined(pilot, 1.0, 10, rng)
+    if stats.logrank(fast, usual) < 0.05:
+        reported.append(float(stats.improvement(fast, usual, max_episodes)))
+endless = imagined(pilot, 1.0, 100_000, rng).time.mean() / imagined(pilot, true_factor, 100_000, rng).time.mean()
+Markdown(f"A true factor of {true_factor:.2f} shows as {endless:.2f} under this cap. {len(reported)} of {5 * trials} small studies were significant" + (f"; they reported {np.mean(reported):.2f} on average." if reported else "."))
 
 # %% [markdown]
 # ## What this does not show
 #
-# - The power curve takes the pilot's runs for the whole distribution; so few runs are a small picture of it.
+# - The power curve rests on a distribution fitted to few runs, and on its tail beyond the cap, where there are none.
 # - Its tests are not adjusted for the number of comparisons; those of the report are, and so find less.
-# - A method need not shorten every run by the same factor. Nor do we know by how much a run that was cut off at the cap would have missed it: it stays cut off, which costs some power.
+# - A method need not shorten every run by the same factor.
 # - PPO's usual form, with many episodes an update, may react to normalization differently.
 
 # %% [markdown]
@@ -285,25 +307,25 @@ assert np.isclose(eight_of_ten, 112 / 1024), "exactly, and in either direction"
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# **Exercise 3 (apply).** Write a function that returns the smallest of `sizes` whose simulated power for a factor, by the times of a pilot, is at least 0.8, or None.
+# **Exercise 3 (apply).** Write a function that returns the smallest of `sizes` whose simulated power for a factor, by the distribution of a pilot, is at least 0.8, or None if there is none.
 
 # %% nbgrader={"grade": false, "grade_id": "09-3", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
-def seeds_needed(times: stats.Times, factor: float) -> int | None:
+def seeds_needed(pilot: rv_frozen, factor: float) -> int | None:
     """Return the smallest tried number of seeds an arm with a power of 80 %."""
     ### BEGIN SOLUTION
     for n in sizes:
-        if power(times, factor, n, np.random.default_rng(n)) >= 0.8:
+        if power(pilot, factor, n, np.random.default_rng(n)) >= 0.8:
             return n
     return None
     ### END SOLUTION
 
 
 # %% nbgrader={"grade": true, "grade_id": "09-3-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check"]
-made_up = stats.Times(np.arange(100, 200, 10), np.full(10, True))
+made_up = weibull_min(5, scale=max_episodes / 5)  # nearly all runs arrive at about a fifth of the cap
 assert seeds_needed(made_up, 4.0) == sizes[0], "a factor of four is seen with few seeds"
 assert seeds_needed(made_up, 1.0) is None, "no number of seeds finds what is not there"
 ### BEGIN HIDDEN TESTS
-assert seeds_needed(stats.Times(np.full(6, 300), np.full(6, False)), 2.0) is None, "where nobody arrives there is nothing to find"
+assert seeds_needed(weibull_min(5, scale=1e6 * max_episodes), 2.0) is None, "where nobody arrives there is nothing to find"
 assert seeds_needed(made_up, 0.25) == sizes[0], "four times slower is seen as well"
 ### END HIDDEN TESTS
 

@@ -209,8 +209,8 @@ eight_of_ten = (45 + 10 + 1) / 2**10
 """,
     # the largest power instead of the smallest size
     "09-3": """
-def seeds_needed(times, factor):
-    return max(sizes, key=lambda n: power(times, factor, n, np.random.default_rng(n)))
+def seeds_needed(pilot, factor):
+    return max(sizes, key=lambda n: power(pilot, factor, n, np.random.default_rng(n)))
 """,
     # a plan of three words
     "09-4": """
