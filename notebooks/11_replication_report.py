@@ -17,37 +17,39 @@
 # %% [markdown]
 # # 11 The replication report
 #
-# **Claim.** Of the paper's statements about learning speed, few hold over many seeds. As the text describes it, the K-Score is slower than a Z-Score; as the released code has it, it is about as fast, or slower. What decides is the filter's memory, which shapes the scores, and not that a Kalman filter made them.
+# **Claim.** Of the paper's rankings, factors and statements on stability, few hold over many seeds; most of its single numbers could be one of our runs. With the released settings, Algorithm 1 with a fixed noise takes about two to three times as many episodes as a running Z-Score; its adaptive form, or a tuned one, is about as fast. The released per-episode filter is about as fast as the Z-Score beside it, and slower with PPO. For the streamed filter it is the memory that decides.
 #
 # *For* readers of the paper, and readers who want to see how such a check is done.
-# *Know first:* nothing but what a return is; every term links to the chapter that explains it.
-# *Runs in* about a minute from the recorded runs; about six hours on two cores from nothing.
+# *Know first:* what a policy, an episode and a return are; the words of the table below link to the chapters that explain them.
+# *Runs in* about a minute from the recorded runs; most of a day on two cores from nothing.
 # Previous: [10 Process noise, and tuning](10_process_noise.ipynb) · Back to [00 Start here](00_start_here.ipynb)
 
 # %% [markdown]
 # ## Question
 #
-# The paper "K-Score" (Xia and Li) replaces Z-Score normalization of returns by a one-dimensional Kalman filter and reports faster and steadier training, from one run a setting.
+# The paper "K-Score" (Xia and Li) replaces Z-Score normalization of returns by a one-dimensional Kalman filter and reports faster and steadier training, from one run of each setting.
 # Which of its statements hold when every setting is run many times, with the same seeds in every arm?
 #
-# The arms, seeds, tests and verdict rules were written down before the first recorded run (`data/PLAN.md`, with a list of later changes).
+# The arms, seeds, tests and verdict rules were written down before the first recorded run (`data/PLAN.md`). The rule for early training, a rule for ties and two overlooked claims were added when runs had been seen; the plan lists these changes.
 # The text and the released code describe different methods, so every statement is held against both.
 #
 # After this report you can
 #
 # - look up any claim of the paper, with our number, its interval, its test and a verdict;
 # - say how far two single runs can mislead;
-# - say which of three explanations the data supports.
+# - say what the data says about three explanations.
 
 # %% [markdown]
 # ## Setup
 
 # %%
 import time
+from html import escape
 
 import numpy as np
 import pandas as pd
 from IPython.display import Markdown
+from pandas.io.formats.style import Styler
 
 from kscore import (
     algorithms,
@@ -96,14 +98,21 @@ Markdown(f"This page rests on **{len(every):,} runs**, {every.steps.sum() / 1e6:
 #
 # | word | meaning |
 # |---|---|
-# | arrive | the mean of the last 25 greedy evaluation returns reaches 475 (CartPole) or 200 (LunarLander) |
-# | factor | restricted mean of the other arm's episodes over that of the K-Score; above 1 the K-Score is faster ([05](05_actor_critic_cartpole.ipynb)) |
+# | arm | one method with its settings; all arms of an experiment run on the same seeds |
+# | Z-Score: per episode, running, EMA | over which returns mean and deviation are taken: those of the episode, all so far, or a moving average ([03](03_from_filter_to_score.ipynb)) |
+# | arrive | the mean of the last 25 greedy evaluation returns reaches 475 (CartPole) or 200 (LunarLander); "by training": the mean of the last 25 training returns does |
+# | censored | did not arrive before the cap of 500 or 1,500 episodes ([05](05_actor_critic_cartpole.ipynb)) |
+# | restricted mean | mean number of episodes up to the cap ([05](05_actor_critic_cartpole.ipynb)) |
+# | factor | restricted mean of the second arm of a pair over that of the first; above 1 the first, a K-Score, is faster |
+# | K-Score | a return minus the filter's mean, over the root of its variance; the filter has a process noise $Q$ and a measurement noise $R$ ([01](01_filter_derivation.ipynb)) |
+# | simple, adaptive | with a fixed $R$; with one that follows the squared residuals ([03](03_from_filter_to_score.ipynb)) |
 # | stream | the filter is carried on and each return is scored by the belief that has just seen it: the paper's Algorithm 1 |
 # | refit | a new filter every episode, whose final belief scores all of it: the released code |
 # | innovation | each return is scored by the prediction made before seeing it; unit variance under the model ([03](03_from_filter_to_score.ipynb)) |
-# | as written, as released | the pairing of arms that the text, or the released files, describe (table below) |
+# | as written, as released | the pair of arms that the text, or the released files, describe (table below) |
 # | [low, high] | 95 % bootstrap interval over seeds |
-# | q | a p-value adjusted over all claims on this page (Benjamini and Hochberg) |
+# | τ | rank correlation of $Q$ with the time, on one seed ([10](10_process_noise.ipynb)) |
+# | q | a p-value adjusted over all tests of this page, both readings together (Benjamini and Hochberg) |
 
 # %% [markdown]
 # ## The study at a glance
@@ -122,7 +131,12 @@ for ax, (name, title) in zip(axes.flat, glance.items(), strict=True):
     plots.forest(plots.factors(factors[name]), ax)
     plots.label(ax, f"{title} (n = {len(parts[name].seeds)} an arm)", "improvement factor over the Z-Score" if ax in axes[-1] else "", "")
 plots.show(fig, "The whole study: improvement factors (ratios of restricted means) of each form of the K-Score over the per-episode Z-Score, with 95 % intervals. The first six panels are CartPole.",
-           "Eight forest plots of improvement factors. Refitted filters lie near 1 in most panels; streamed and innovation forms lie left of 1 in several.")
+           "Eight forest plots of improvement factors. On CartPole the simple stream and innovation forms lie far left of 1, the adaptive forms around 1 except with PPO.")
+
+# %% [markdown]
+# On CartPole the simple stream and the simple innovation form are about two to three times slower than the per-episode Z-Score, the simple refit is slower in most panels, and the adaptive forms lie around 1, left of it with PPO.
+# Two intervals lie above 1: the adaptive stream with REINFORCE, where a plain running Z-Score does as much (its row is in a table below), and adaptive refit on the advantages of GAE.
+# Neither is a pair of the plan. The verdicts below compare with the running Z-Score where the text does, so that their factors are not all in this picture.
 
 # %% [markdown]
 # ## The rules
@@ -131,24 +145,58 @@ plots.show(fig, "The whole study: improvement factors (ratios of restricted mean
 #
 # 1. *A ranking* holds if the interval of the factor lies above 1 and q < 0.05. It does not hold if the interval lies below 1 with q < 0.05, or below 1.1 altogether. Otherwise it cannot be told; then the smallest factor is given that would have been found with 80 % probability.
 # 2. *A size* holds if the interval contains the published factor and not 1; it does not hold if the interval does not contain the published factor; it cannot be told if the interval contains both.
-# 3. *A number* from a single run holds if it could be one more of our runs: its position among them has p ≥ 0.05 and it lies within their range. It does not hold if p < 0.05. It cannot be told if it lies outside their range but n is too small.
-# 4. *Stability*, the variance of the last 25 evaluation returns: holds if the probability of being the steadier one on a paired seed has its interval above 0.5 and q < 0.05; does not hold if the interval lies below 0.5 with q < 0.05, or below 0.55 altogether. *Early training* is judged in the same way.
-# 5. *A trend* holds if the mean rank correlation over seeds has its interval above 0 and q < 0.05; does not hold if the interval lies below 0.1.
-# 6. *A summary* holds if all its parts hold, and does not hold if one of them does not.
+# 3. *A number* from a single run holds if it could be one more of our runs. With $r$ of our $n$ runs at most as long and $s$ at least as long, its position is $p = 2(1 + \min(r, s))/(n + 1)$. It holds if p ≥ 0.05 and it lies within their range, does not hold if p < 0.05, and cannot be told if it lies outside their range but n is too small. That is a weak rule: "holds" means "is not excluded", and where our runs reach from 43 episodes to the cap, few numbers are.
+# 4. *Stability*, the variance of the last 25 evaluation returns: holds if the probability of being the steadier one on a paired seed has its interval above 0.5 and q < 0.05; does not hold if the interval lies below 0.5 with q < 0.05, or below 0.55 altogether; otherwise it cannot be told. *Early training* is judged in the same way.
+# 5. *A trend* holds if the mean rank correlation over seeds has its interval above 0 and q < 0.05; does not hold if the interval lies below 0.1; otherwise it cannot be told.
+# 6. *A summary* holds if all its parts hold, does not hold if one of them does not, and otherwise cannot be told.
+#
+# Where both halves of a rule apply, as for an interval from 1.01 to 1.05 with q < 0.05, the claim holds.
+#
+# Which pair stands behind "as written" and "as released": the file in `data/runs`, the K-Score's arm, and what it is held against.
+
+# %%
+def words(text: str) -> str:
+    """Return a pairing in the words of the figures."""
+    pairing = claims.Pairing.parse(text)
+    return f"{pairing.file}: " + (" against ".join(plots.METHODS[arm]["label"] if arm in plots.METHODS else f"the file that reads {arm}" for arm in pairing.arms) or "all values of Q")
+
+
+def legible(table: pd.DataFrame) -> Styler:
+    """Return a table of sentences set as such."""
+    return table.style.set_properties(**{"text-align": "left", "vertical-align": "top", "white-space": "normal"}).set_table_styles([{"selector": "th", "props": "text-align: left; vertical-align: top"}])
+
+
+claimed = claims.read()
+pairs = claimed[~claimed.kind.isin(["number", "summary"])].reset_index().groupby(["written", "released"], sort=False).id.agg(", ".join).reset_index()
+pairs = pairs.assign(written=pairs.written.map(words), released=pairs.released.map(words)).rename(columns={"id": "claims", "written": "as written", "released": "as released"}).set_index("claims")
+legible(pairs)
+
+# %% [markdown]
+# Three choices in this table are ours, made in the plan.
+# The text does not say which variant of the filter Figures 1 to 5 show: we took the simple one for CartPole and the adaptive one for LunarLander.
+# The text speaks of normalizing returns or advantages in GAE: as written we filter the advantages, and chapter 06 has the other way.
+# And the settings as written are the released ones, since the text gives none but Table 2's; chapter 10 tunes them.
+# A single number is held against the arm of its pair; 306, of which no released file shows the run, against the Z-Score of PPO.
 
 # %% [markdown]
 # ## The claims
 #
-# Every figure, every table cell and every sentence of the paper that ranks methods.
-# "..." continues the row above.
+# Every figure and every table cell with a number, and every sentence that ranks methods, but one: that the benefit is particularly evident where rewards vary much, which two tasks cannot test.
 
 # %%
-judged = claims.judge(claims.read(), {name: frame for name, frame in runs.items() if name not in explained_by})
+judged = claims.judge(claimed, {name: frame for name, frame in runs.items() if name not in explained_by})
 symbols = {"holds": "✓ holds", "does not hold": "✗ does not hold", "cannot be told": "? cannot be told"}
-columns = {"where": "where", "says": "claim", "published": "published", "written_found": "as written: found", "written_verdict": "as written", "released_found": "as released: found", "released_verdict": "as released"}
-report = judged.replace({"written_verdict": symbols, "released_verdict": symbols})[list(columns)].rename(columns=columns)
-left, heads = {"text-align": "left", "vertical-align": "top", "white-space": "normal"}, [{"selector": "th", "props": "text-align: left; vertical-align: top"}]
-report.style.format(escape="html").set_properties(**left).set_table_styles(heads)
+cells = {f"as {reading}": [f"<b>{symbols[verdict]}</b><br>{escape(found)}" for verdict, found in zip(judged[f"{reading}_verdict"], judged[f"{reading}_found"], strict=True)] for reading in claims.READINGS}
+report = judged[["where", "says"]].rename(columns={"says": "claim"}).assign(**cells)
+legible(report)
+
+# %% [markdown]
+# Four rows need a word.
+#
+# - *E1.2, E1.3, E1.5.* The text's 70 and 25 lie about one window of 25 before the ends of the released curves, 93 and 52. They may say when a curve reached the threshold and not when training stopped; our times are of the second kind, and 25 is the shortest that our rule allows. E1.4 and E1.6 compare like with like.
+# - *E1.7, as written.* The test weighs how large the differences of the variances are, the probability only their signs. Here they disagree, and the rule asks for both.
+# - *E3.1, T1.4.* Where most runs of both arms are censored, the factor is near 1 whatever the methods would do later. A "does not hold" then says that no advantage shows within 1,500 episodes, and no more.
+# - *T1.0, as released.* The factor is that of the released notebook's two arms, of which the second normalizes nothing. The next section says what follows.
 
 # %%
 kinds = {"ranking": "rankings", "size": "sizes", "number": "single numbers", "stability": "stability", "early": "early training", "trend": "trend", "summary": "summaries"}
@@ -157,10 +205,39 @@ counted = counted.reindex(columns=[(reading, verdict) for reading in claims.READ
 counted.rename(index=kinds, columns={"written": "as written", "released": "as released"})
 
 # %% [markdown]
-# Which pairing stands behind "as written" and "as released" for each claim: the file in `data/runs`, the K-Score's arm, and what it is held against.
+# ## What we expected, and where we were wrong
+#
+# The plan names what would change our mind: a factor whose whole interval lies above 1.1 in the actor-critic, in GAE or in Table 1's PPO, in either reading; and intervals on different sides of 1 in the two readings.
 
 # %%
-judged[judged.kind == "ranking"][["says", "written", "released"]].style.format(escape="html").set_properties(**left).set_table_styles(heads)
+def factor_of(claim: str, reading: str) -> stats.Interval:
+    """Return the improvement factor of a claim's pair."""
+    pairing = claims.Pairing.parse(claimed.loc[claim, reading])
+    return results.compare(runs[pairing.file], *pairing.arms, pairing.criterion).factor
+
+
+expected = {claim: {reading: factor_of(claim, reading) for reading in claims.READINGS} for claim in ("E1.1", "E2.1", "T1.0")}
+surprises = [f"{claim} as {reading}" for claim, both in expected.items() for reading, factor in both.items() if factor.low > 1.1]
+opposed = [claim for claim, both in expected.items() if both["written"].high < 1 < both["released"].low or both["released"].high < 1 < both["written"].low]
+pd.DataFrame({claim: {f"as {reading}": f"{factor:.2f}" for reading, factor in both.items()} for claim, both in expected.items()}).T
+
+# %%
+Markdown(f"Whole interval above 1.1: {', '.join(surprises) or 'none'}. Different sides of 1: {', '.join(opposed) or 'none'}.")
+
+# %% [markdown]
+# So by our own rule we were wrong about one of them: the released PPO notebook's filtered arm is faster than its other arm.
+# The two arms differ in two things, the filter and the z-scoring of the advantages, and the other arm has neither.
+# Where both arms z-score the advantages (E4.1 as released), the filtered one is, if anything, the slower.
+# It is also the claim whose two readings lie on different sides of 1: what is compared matters more here than what it is called.
+#
+# We also expected the refitted filter to be close to the per-episode Z-Score wherever the advantages are z-scored afterwards, because that undoes any rescaling of an episode.
+
+# %%
+Markdown("\n".join(f"- {title}: {plots.METHODS[arm]['label']} {factors[name].factor[arm]:.2f}" for name, title in (("cartpole_gae", "GAE"), ("cartpole_ppo", "PPO")) for arm in ("refit", "adaptive_refit")))
+
+# %% [markdown]
+# That is right for the adaptive refit with GAE, and wrong for the simple refit and for PPO.
+# The second normalization undoes the size of what the policy learns from, and not of what the critic learns.
 
 # %% [markdown]
 # ## How far a single run can mislead
@@ -168,16 +245,12 @@ judged[judged.kind == "ranking"][["says", "written", "released"]].style.format(e
 # The paper's factors compare one run with one run.
 # Suppose that the two methods were *the same*: draw two runs of one arm, and call the ratio of their times an improvement.
 # How large does it get?
-# (On LunarLander by training returns, which the published numbers use and which more runs meet.)
+# (On LunarLander by training returns, on which the files behind Table 1 stop.)
 
 # %%
-rng = np.random.default_rng(0)
-
-
-def same_method_factors(times: stats.Times, draws: int = 100_000) -> np.ndarray:
-    """Return the "improvement factors" of pairs of different runs of one arm, the longer over the shorter."""
-    first = rng.integers(len(times.time), size=draws)
-    second = (first + rng.integers(1, len(times.time), size=draws)) % len(times.time)
+def same_method_factors(times: stats.Times) -> np.ndarray:
+    """Return the "improvement factor" of every pair of runs of one arm, the longer over the shorter."""
+    first, second = np.triu_indices(len(times.time), k=1)
     pairs = times.time[np.stack([first, second])]
     return pairs.max(axis=0) / pairs.min(axis=0)
 
@@ -188,7 +261,7 @@ def published_factor(claim: str) -> float:
     return episodes["zscore"] / episodes["kscore"]
 
 
-places = {"Table 1, LunarLander": published_factor("T1b"), "Figures 1-2": published_factor("E1"), "Table 1, CartPole": published_factor("T1a")}
+places = {"Table 1, LunarLander": published_factor("T1b"), "text, 70 / 25": published_factor("E1"), "Table 1, CartPole": published_factor("T1a")}
 published = {f"{value:.3g} ({place})": value for place, value in places.items()}
 same = {title: same_method_factors(results.times(runs[name], "zscore", "training" if name.startswith("lunar") else "evaluation")) for name, title in glance.items() if name not in ("cartpole_gae_advantages", "cartpole_ppo_switched")}
 
@@ -202,7 +275,7 @@ ax.set_yticks(range(1, len(same) + 1), list(same))
 ax.set_xscale("log")
 ax.set_xticks([1, 1.5, 2, 3, 4, 6, 10], ["1", "1.5", "2", "3", "4", "6", "10"])
 ax.set_ylim(len(same) + 0.9, 0.4)
-plots.label(ax, "Two runs of the same method, per-episode Z-Score (n = 100,000 pairs a row)", "longer over shorter", "")
+plots.label(ax, f"Two runs of the same method, per-episode Z-Score (all pairs of n = {seeds} runs, LunarLander {lunar_seeds})", "longer over shorter", "")
 plots.show(fig, "The improvement factor between two single runs of the SAME method: box, the middle half; whiskers, 95 %. Dotted: the published factors. A censored run counts as its cap.",
            "Horizontal box plots of ratios between pairs of runs of the same method for six experiments, with vertical lines at 1.32, 2.8 and 3.97.")
 
@@ -211,14 +284,16 @@ chance = pd.DataFrame({title: {text: np.mean(values >= value) for text, value in
 chance.style.format({text: "{:.0%}" for text in published} | {"median": "{:.2f}"})
 
 # %% [markdown]
-# Read: the share of pairs of runs of one and the same method whose times differ by the published factor or more.
-# The better of two equal runs is then called an improvement.
+# Read: the share of pairs of runs of one and the same method whose times differ by the published factor or more, in either direction.
+# For a method that was named beforehand the chance to be ahead by so much is half of that.
+# Compare each factor with its own row: 2.8 with the actor-critic or, as released, REINFORCE, 3.97 with PPO.
 
 # %% [markdown]
 # ## What explains the results
 #
-# Three explanations were on the table before the study: the score's *scale* (a K-Score is larger than a Z-Score, chapter 03), its *shape* (within an episode the returns fall, and a filter with a short memory follows them, so that only the beginning is praised, chapter 03), and the *second normalization* of advantages (chapters 06 and 08).
-# The arms of the study can tell them apart, because they mix these properties.
+# Two explanations were in the plan: the *shape* of the scores (within an episode the returns fall, and a filter with a short memory follows them, so that only the beginning is praised, chapter 03) and the *second normalization* of advantages (chapters 06 and 08).
+# A third, the *size* of what the critic has to learn, came up in chapter 08 when its runs had been seen.
+# What follows is exploratory: the arms were fixed beforehand, the three numbers below and the correlations were not.
 #
 # What does each arm make of one and the same CartPole episode, 200 steps long, after a few others?
 # Three numbers describe it: how well its scores correlate with the Z-Scores of the episode (shape), how large a share of the steps it praises (centre), and how large its scores are, as root mean square (size).
@@ -242,8 +317,13 @@ def portraits(name: str) -> pd.DataFrame:
 # %%
 shown = {"REINFORCE": "cartpole_reinforce", "actor-critic": "cartpole_actor_critic", "PPO": "cartpole_ppo"}
 pictures = {title: portraits(name) for title, name in shown.items()}
-beside = pictures["actor-critic"][["shape", "centre", "size"]].assign(**{f"{title}, episodes": picture.episodes for title, picture in pictures.items()})
-beside.sort_values("REINFORCE, episodes").rename(index={arm: look["label"] for arm, look in plots.METHODS.items()}).round({"shape": 2, "centre": 2, "size": 1} | {f"{title}, episodes": 0 for title in shown})
+alike = [arm for arm, config in parts["cartpole_ppo"].configs.items() if config.normalizer == parts["cartpole_actor_critic"].configs[arm].normalizer]
+beside = pictures["actor-critic"][["shape", "centre", "size"]].assign(**{title: picture.episodes.round() for title, picture in pictures.items()})
+beside["PPO"] = beside["PPO"].where(beside.index.isin(alike))
+beside.sort_values("REINFORCE").rename(index={arm: look["label"] for arm, look in plots.METHODS.items()}).style.format({"shape": "{:.2f}", "centre": "{:.2f}", "size": "{:.1f}"} | dict.fromkeys(shown, "{:.0f}"), na_rep="")
+
+# %% [markdown]
+# The last three columns are restricted means in episodes. PPO's adaptive filters have other settings, so that their place is left empty; the sentences below use each learner's own.
 
 # %%
 slow = {title: picture[picture["shape"] < 0.8] for title, picture in pictures.items()}
@@ -251,13 +331,12 @@ fast = {title: picture[picture["shape"] >= 0.8] for title, picture in pictures.i
 Markdown("\n".join(f"- {title}: the arms whose shape agrees with the returns take {fast[title].episodes.min():.0f} to {fast[title].episodes.max():.0f} episodes, the others {slow[title].episodes.min():.0f} to {slow[title].episodes.max():.0f}." for title in shown))
 
 # %% [markdown]
-# **Shape first.** The two arms with a short memory, the simple stream and its innovation form, are the slowest everywhere.
-# They differ in size and in whether they have seen the return that they judge; they share the shape.
-# (The adaptive filter of PPO has other settings than the table shows; its own are in the code.)
+# **Shape.** On CartPole the two arms with a short memory, the simple stream and its innovation form, are the slowest with every learner.
+# They share the shape and also the centre, a fifth of the steps praised, so that these two arms alone cannot say which of the two it is.
 #
-# **Then the centre**, where nothing else provides one. REINFORCE has no critic: without normalization every step is praised, and that arm is the next slowest; with a critic the same arm is in the middle of the field.
+# **Centre.** REINFORCE has no critic: without normalization every step is praised, and that arm is the next slowest. With a critic the same arm is in the middle of the field. But the refitted filter praises nearly as many steps and is close to the Z-Score, so that the share of praised steps is not the whole story.
 #
-# **Then the size**, where somebody has to learn it: PPO's critic. The next two pictures test shape and size on the grids of chapter 10, with twenty-five settings each.
+# **Size**, where a critic has to learn it, as in PPO. The next two pictures look at shape and size on the grids of chapter 10, with twenty-five settings each.
 
 # %%
 fig, axes = plots.panels(1, 2, height=3.4, width=11.0, sharey=True)
@@ -265,16 +344,20 @@ grids = {"shape": ("tuning_actor_critic_stream", "Streamed K-Score, actor-critic
 tested = {column: portraits(name).assign(R=[config.normalizer["R"] for config in parts[name].configs.values()]) for column, (name, _, _) in grids.items()}
 for ax, (column, (_, title, words)) in zip(axes, grids.items(), strict=True):
     for (R, group), marker, color in zip(tested[column].groupby("R"), "osD^v", (plots.SKY, plots.BLUE, plots.PURPLE, plots.ORANGE, plots.RED), strict=True):
-        ax.plot(group[column], group.episodes, marker=marker, color=color, linestyle="none", label=f"R = {R:g}")
+        ax.plot(group[column], group.episodes, marker=marker, color=color, markerfacecolor="none", linestyle="none", label=f"R = {R:g}")
+    ax.axhline(max_episodes, color=plots.GREY, linewidth=0.8, linestyle=":")
     plots.label(ax, f"{title} (n = {tuning_seeds} tuning runs a mark)", words, "restricted mean (episodes)", legend=ax is axes[1])
 axes[0].set_ylim(0, max_episodes * 1.02)
 axes[1].set_xscale("log")
-plots.show(fig, "Each mark is a cell of a grid over (Q, R). Left: the better the shape of the scores agrees with the returns, the faster. Right: the larger the targets that the critic has to learn, the slower.",
+plots.show(fig, "Each mark is a cell of a grid over (Q, R). Dotted, the cap. Left: the better the shape of the scores agrees with the returns, the faster. Right: settings with very large targets for the critic are slow; below a size of about 100 no trend is seen.",
            "Two scatter plots of restricted mean episodes: against the shape of the streamed scores, and against the size of the refitted ones.")
 
 # %%
 shape_ranks, size_ranks = (float(tested[column][column].corr(tested[column].episodes, method="spearman")) for column in grids)
-Markdown(f"Rank correlation with the episodes: shape {shape_ranks:+.2f}, size {size_ranks:+.2f} ({len(tested['shape'])} settings each).")
+Markdown(f"Rank correlation with the episodes: shape {shape_ranks:+.2f}, size {size_ranks:+.2f} ({len(tested['shape'])} settings each; {tested['shape']['shape'].round(2).nunique()} different shapes, since a shape depends on Q/R alone).")
+
+# %% [markdown]
+# The left picture is clear. The right one is weaker: size and $R$ vary together, so that this grid cannot separate them, and its fastest mark did not stay so on fresh seeds (chapter 10).
 
 # %% [markdown]
 # **The second normalization.** The same ten arms of PPO and GAE, with the advantages z-scored afterwards and as they are; restricted means in episodes:
@@ -290,11 +373,12 @@ Markdown("\n".join(f"- {learner}: z-scoring the advantages makes {np.sum(ratio >
                    f"the slowest arm takes {twice[learner]['z-scored'].max() / twice[learner]['z-scored'].min():.1f} times as long as the fastest with it and {twice[learner]['as they are'].max() / twice[learner]['as they are'].min():.1f} times without." for learner, ratio in gain.items()))
 
 # %% [markdown]
-# So this step, which the text does not mention, is worth more than most choices of a normalizer, and it is worth it to the Z-Score as well.
-# In GAE it brings all arms but those with the short memory and the simple refit close together: what the released GAE files compare is mostly two runs of this step.
-# It rescues nobody from a bad shape: the two arms with the short memory stay last.
+# In GAE this step is worth more than the choice among most normalizers, partly because it repairs advantages that mix raw rewards with values of normalized returns (chapter 06); the arm without normalization does not need it.
+# With it, all arms of GAE but the two with a short memory and the simple refit lie close together. Both arms of the released GAE files contain it, so that no large difference between them was to be expected.
+# In PPO it is worth less than the choice of the normalizer.
+# It does not make up for a bad shape: the two arms with the short memory stay last.
 #
-# **Tuning** changes little of this. On an equal budget of runs, no tuned filter is ahead of a tuned moving average ([10](10_process_noise.ipynb)).
+# **Tuning** changes much for the streamed filter: with a long memory it is about as fast as the running Z-Score. It does not put it ahead of a moving average that was tuned on as many runs ([10](10_process_noise.ipynb)).
 
 # %% [markdown]
 # ## About the released files
@@ -304,19 +388,19 @@ Markdown("\n".join(f"- {learner}: z-scoring the advantages makes {np.sum(ratio >
 # | what | text | released files |
 # |---|---|---|
 # | filter | carried on over episodes, each return scored by the belief at its step | a new filter every episode, its final belief scores all returns |
-# | advantages | not mentioned | z-scored per episode in GAE, PPO and the LunarLander actor-critic, in the Kalman arm too |
+# | advantages | returns or advantages are normalized; a second normalization is not mentioned | z-scored per episode in GAE, PPO and the LunarLander actor-critic, in the Kalman arm too |
 # | PPO on CartPole, other arm | Z-Score | neither returns nor advantages are normalized; the output 77 is stored, no output shows 306 |
 # | LunarLander of Table 1 | PPO, Z-Score 991 and K-Score 750 | two one-epoch actor-critics that both filter and stop on training returns; earlier versions read 1203 and 645 |
 # | actor-critic on CartPole | the advantage is the return minus a critic's value | the normalized return alone; a critic is trained aside |
 # | GAE | returns are filtered before they are used | advantages from raw rewards and values of normalized returns, then z-scored |
-# | stopping | an average reaches the threshold | the mean of the last 25 evaluations, or of fewer |
-# | one-step episodes | | their standard deviation is not a number |
+# | stopping | an average reaches the threshold; for CartPole also "over 100 episodes" | the mean of the last 25 evaluations, or of fewer |
+# | one-step episodes | | their standard deviation is NaN |
 
 # %% [markdown]
 # ## A run that you can check
 #
 # A record holds everything that made it.
-# We train one recorded run again, and one fresh seed of each of the two arms of the released actor-critic.
+# We train one recorded run again, and a fresh seed in both arms of the released actor-critic.
 
 # %%
 again = training.train(parts["cartpole_reinforce"].configs["adaptive_refit"], first_seed)
@@ -331,14 +415,16 @@ Markdown(f"Seed {first_seed} again: {again['episodes']} episodes, recorded {stor
 #
 # - Two small tasks, one protocol (one episode an update, released networks and step sizes). Nothing is said about large batches, continuous control or language models.
 # - "As written" needs settings that the text does not give; the released ones are used, and chapter 10 tunes them for two learners.
-# - LunarLander has few seeds an arm: it can rule out large differences only. Most of its runs do not arrive within the cap of 1,500 episodes, so that factors by the evaluation criterion lie close to 1 by construction; chapters 07 and 09 have the times by training returns beside them.
+# - LunarLander has few seeds an arm, v3 stands for v2, and the cap of 1,500 episodes for the 3,000 of the released files. Most of its runs do not arrive, so that factors by the evaluation criterion lie close to 1 by construction; chapters 07 and 09 have the times by training returns beside them.
+# - As written, too, we use the released window of 25 evaluations; the text speaks of 100 episodes once. Table 2 as written keeps PPO's z-scored advantages.
+# - Stability is the variance of the *last* 25 evaluations, which is small by selection in a run that arrived; the paper speaks of whole training curves.
 # - A verdict "does not hold" is about this protocol and these settings. It is no statement about Kalman filters in general, nor about how the published numbers came about.
-# - The explanations above are supported by comparisons between arms that were fixed beforehand, but reading them together is ours.
+# - The explanations above are supported by comparisons between arms that were fixed beforehand, but the interpretation is ours.
 
 # %% [markdown]
 # ## Exercises
 #
-# **Exercise 1 (recall).** An interval of [0.93, 1.08] with q = 0.6: what does the first rule say of the claim that A is faster?
+# **Exercise 1 (recall).** An interval of [0.93, 1.08] with q = 0.6: what does the first rule say of the claim that A is faster? Answer with one of "holds", "does not hold", "cannot be told".
 
 # %% nbgrader={"grade": false, "grade_id": "11-1", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
 verdict = "..."
@@ -353,7 +439,7 @@ assert verdict == "does not hold", "whatever the advantage is, it is below a ten
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# **Exercise 2 (apply).** Two runs of the same method are drawn, and whoever wins is called the new method. Write a function that returns the factor which is exceeded in one of ten such comparisons. What does it give for PPO, `same["PPO, advantages z-scored"]`?
+# **Exercise 2 (apply).** Two runs of the same method are drawn, and the faster one is called the new method. Write a function that returns the factor which one comparison in ten exceeds (the 90 % quantile; how you interpolate does not matter), and apply it to PPO, `same["PPO, advantages z-scored"]`.
 
 # %% nbgrader={"grade": false, "grade_id": "11-2", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
 def one_in_ten(factors: np.ndarray) -> float:
@@ -363,20 +449,23 @@ def one_in_ten(factors: np.ndarray) -> float:
     ### END SOLUTION
 
 
+ppo_factor = one_in_ten(same["PPO, advantages z-scored"])
+
 # %% nbgrader={"grade": true, "grade_id": "11-2-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check"]
-assert 1.8 < one_in_ten(np.linspace(1, 2, 1001)) < 2, "most comparisons lie below it"
+assert ppo_factor is not None, "return a number"
+assert np.isclose(one_in_ten(np.linspace(2, 1, 1001)), 1.9, atol=0.005), "nine of ten comparisons lie below it"
 ### BEGIN HIDDEN TESTS
-assert np.isclose(one_in_ten(np.append(np.ones(90), np.full(10, 3.0))), 1.0, atol=0.3), "ten of a hundred exceed it"
-assert one_in_ten(np.full(5, 2.0)) == 2.0, "all comparisons alike"
+assert np.isclose(one_in_ten(np.random.default_rng(1).permutation(np.linspace(1, 5, 10_001))), 4.6, atol=0.01), "in whatever order they come"
+assert np.isclose(ppo_factor, np.quantile(same["PPO, advantages z-scored"], 0.9), rtol=0.05), "of PPO"
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# **Exercise 3 (open).** Choose a ranking of the table whose verdict, as released, you doubt. Which interval of the factor, and which q, from a larger study would turn it? Say how that study should be made, and why you would expect such a result.
+# **Exercise 3 (open).** Choose a ranking of the table whose verdict, as released, you doubt. Which interval of the factor, `stats.Interval(estimate, low, high, n)`, and which q from a larger study would change it to another of the three words? The interval should overlap the present one. Say how that study should be made, and why you would expect such a result.
 
 # %% nbgrader={"grade": false, "grade_id": "11-3", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
 doubted, larger_study, larger_q, reason = "", None, None, ""
 ### BEGIN SOLUTION
-doubted, larger_study, larger_q = "E1.1", stats.Interval(1.2, 1.07, 1.34, 400), 0.01
+doubted, larger_study, larger_q = "E1.1", stats.Interval(1.2, 1.1, 1.31, 400), 0.01
 reason = ("The interval of fifty seeds reaches well above 1, so that an advantage of a fifth is possible; four hundred seeds, the same in both arms and none of them used so far, "
           "would shrink it to about a third and find such an advantage if it is there.")
 ### END SOLUTION
@@ -386,7 +475,9 @@ assert doubted in judged.index and judged.kind[doubted] == "ranking", "the name 
 assert larger_study.low <= larger_study.estimate <= larger_study.high and 0 <= larger_q <= 1, "an interval around its estimate, and an adjusted p-value"
 assert verdicts.ranking(larger_study, larger_q) != judged.released_verdict[doubted], "by the first rule this leaves the verdict as it is"
 ### BEGIN HIDDEN TESTS
-assert larger_study.n > len(parts["cartpole_reinforce"].seeds), "a larger study has more seeds"
+present = factor_of(doubted, "released")
+assert larger_study.n > present.n, "a larger study has more seeds"
+assert larger_study.low <= present.high and larger_study.high >= present.low, "the two intervals should overlap"
 assert len(reason.split()) >= 20, "how it should be made, and why you would expect it"
 ### END HIDDEN TESTS
 
@@ -394,12 +485,15 @@ assert len(reason.split()) >= 20, "how it should be made, and why you would expe
 # ## Summary
 
 # %%
-totals = {reading: judged[f"{reading}_verdict"].value_counts().reindex(list(symbols), fill_value=0) for reading in claims.READINGS}
-rankings = {reading: judged[judged.kind == "ranking"][f"{reading}_verdict"].value_counts().reindex(list(symbols), fill_value=0) for reading in claims.READINGS}
-Markdown("\n".join([f"- As {reading}: of {len(judged)} claims {total['holds']} hold, {total['does not hold']} do not, {total['cannot be told']} cannot be told; of the {rankings[reading].sum()} rankings "
-                    f"{rankings[reading]['holds']} hold, {rankings[reading]['does not hold']} do not, {rankings[reading]['cannot be told']} cannot be told." for reading, total in totals.items()]
-                   + [f"- Two runs of the same method differ by {chance['median'].min():.2f} to {chance['median'].max():.2f} in the median, depending on the experiment.",
-                      f"- Over {len(tested['shape'])} settings each, the streamed filter is the faster the better the shape of its scores agrees with the returns (rank correlation {shape_ranks:+.2f}), and PPO with the refitted one the slower the larger its scores (rank correlation {size_ranks:+.2f})."]))
+def tally(verdicts_found: pd.Series) -> str:
+    """Return how many claims have each verdict, in words."""
+    return ", ".join(f"{(verdicts_found == verdict).sum()} × {verdict}" for verdict in symbols)
+
+
+Markdown("\n".join([f"- As {reading}, of {len(judged)} claims: {tally(judged[f'{reading}_verdict'])}. The {(judged.kind == 'ranking').sum()} rankings among them: {tally(judged[judged.kind == 'ranking'][f'{reading}_verdict'])}; "
+                    f"the {(judged.kind == 'number').sum()} single numbers: {tally(judged[judged.kind == 'number'][f'{reading}_verdict'])}." for reading in claims.READINGS]
+                   + [f"- Two runs of the same method differ by a factor of {chance['median'].min():.2f} to {chance['median'].max():.2f} in the median, depending on the experiment.",
+                      f"- Over {len(tested['shape'])} settings, the streamed filter is the faster the better the shape of its scores agrees with the returns (rank correlation {shape_ranks:+.2f})."]))
 
 # %% [markdown]
 # **References.** Z. Xia and Q. Li, *K-Score: Kalman Filter as a Principled Alternative to Reward Normalization in Reinforcement Learning*; the released repository at commit `5667b45`.

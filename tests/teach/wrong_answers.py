@@ -234,7 +234,8 @@ def split_choice(frame):
 """,
     # asks for nothing
     "10-4": """
-further_runs, request = 0, "Nothing is unfair about it as long as the better method wins in the end, whatever the seeds were."
+further_runs = 0
+request = "Nothing is unfair about it as long as the better method wins in the end, whatever the seeds, or how many."
 """,
     # an interval around 1 taken for "we do not know"
     "11-1": """
@@ -248,6 +249,7 @@ def one_in_ten(factors):
     # a size, which is judged by another rule
     "11-3": """
 doubted, larger_study, larger_q = "E1.2", stats.Interval(1.2, 1.07, 1.34, 400), 0.01
-reason = "The interval of fifty seeds is wide; with four hundred seeds it becomes narrow, and then an advantage of a fifth, if there is one, will be found."
+reason = ("The interval of fifty seeds is wide; with four hundred seeds it becomes narrow, and then an advantage "
+          "of a fifth, if there is one, will be found.")
 """,
 }
