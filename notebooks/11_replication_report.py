@@ -261,7 +261,7 @@ def published_factor(claim: str) -> float:
     return episodes["zscore"] / episodes["kscore"]
 
 
-places = {"Table 1, LunarLander": published_factor("T1b"), "text, 70 / 25": published_factor("E1"), "Table 1, CartPole": published_factor("T1a")}
+places = {"Table 1, LunarLander": published_factor("T1b"), "text, 70/25": published_factor("E1"), "Table 1, CartPole": published_factor("T1a")}
 published = {f"{value:.3g} ({place})": value for place, value in places.items()}
 same = {title: same_method_factors(results.times(runs[name], "zscore", "training" if name.startswith("lunar") else "evaluation")) for name, title in glance.items() if name not in ("cartpole_gae_advantages", "cartpole_ppo_switched")}
 
