@@ -45,7 +45,13 @@ PRINT_STYLE = """<style>
 @page { size: A4 landscape; margin: 12mm; }
 body { max-width: 75rem; margin: 0 auto; }
 table { font-size: 0.8rem !important; }
-@media print { tr, figure, img { break-inside: avoid; } h2 { break-after: avoid; } }
+.jp-InputPrompt, .jp-OutputPrompt, .jp-InputCollapser, .jp-OutputCollapser { display: none; }
+@media print {
+  tr, figure, img { break-inside: avoid; }
+  img { max-height: 150mm; width: auto; }
+  h2, h3 { break-after: avoid; }
+  .jp-Notebook, .jp-Cell, .jp-Cell > div, .jp-OutputArea, .jp-OutputArea > div, .jp-OutputArea-output { break-inside: auto; display: block; overflow: visible; }
+}
 </style>"""
 
 

@@ -104,14 +104,14 @@ Markdown(f"This page rests on **{len(every):,} runs**, {every.steps.sum() / 1e6:
 # | censored | did not arrive before the cap of 500 or 1,500 episodes ([05](05_actor_critic_cartpole.ipynb)) |
 # | restricted mean | mean number of episodes up to the cap ([05](05_actor_critic_cartpole.ipynb)) |
 # | factor | restricted mean of the second arm of a pair over that of the first; above 1 the first, a K-Score, is faster |
-# | K-Score | a return minus the filter's mean, over the root of its variance; the filter has a process noise $Q$ and a measurement noise $R$ ([01](01_filter_derivation.ipynb)) |
-# | simple, adaptive | with a fixed $R$; with one that follows the squared residuals ([03](03_from_filter_to_score.ipynb)) |
+# | K-Score | a return minus the filter's mean, over the root of its variance; the filter has a process noise *Q* and a measurement noise *R* ([01](01_filter_derivation.ipynb)) |
+# | simple, adaptive | with a fixed *R*; with one that follows the squared residuals ([03](03_from_filter_to_score.ipynb)) |
 # | stream | the filter is carried on and each return is scored by the belief that has just seen it: the paper's Algorithm 1 |
 # | refit | a new filter every episode, whose final belief scores all of it: the released code |
 # | innovation | each return is scored by the prediction made before seeing it; unit variance under the model ([03](03_from_filter_to_score.ipynb)) |
 # | as written, as released | the pair of arms that the text, or the released files, describe (table below) |
 # | [low, high] | 95 % bootstrap interval over seeds |
-# | τ | rank correlation of $Q$ with the time, on one seed ([10](10_process_noise.ipynb)) |
+# | τ | rank correlation of *Q* with the time, on one seed ([10](10_process_noise.ipynb)) |
 # | q | a p-value adjusted over all tests of this page, both readings together (Benjamini and Hochberg) |
 
 # %% [markdown]
@@ -145,7 +145,7 @@ plots.show(fig, "The whole study: improvement factors (ratios of restricted mean
 #
 # 1. *A ranking* holds if the interval of the factor lies above 1 and q < 0.05. It does not hold if the interval lies below 1 with q < 0.05, or below 1.1 altogether. Otherwise it cannot be told; then the smallest factor is given that would have been found with 80 % probability.
 # 2. *A size* holds if the interval contains the published factor and not 1; it does not hold if the interval does not contain the published factor; it cannot be told if the interval contains both.
-# 3. *A number* from a single run holds if it could be one more of our runs. With $r$ of our $n$ runs at most as long and $s$ at least as long, its position is $p = 2(1 + \min(r, s))/(n + 1)$. It holds if p ≥ 0.05 and it lies within their range, does not hold if p < 0.05, and cannot be told if it lies outside their range but n is too small. That is a weak rule: "holds" means "is not excluded", and where our runs reach from 43 episodes to the cap, few numbers are.
+# 3. *A number* from a single run holds if it could be one more of our runs. With *r* of our *n* runs at most as long and *s* at least as long, its position is p = 2 (1 + min(*r*, *s*)) / (*n* + 1). It holds if p ≥ 0.05 and it lies within their range, does not hold if p < 0.05, and cannot be told if it lies outside their range but n is too small. That is a weak rule: "holds" means "is not excluded", and where our runs reach from 43 episodes to the cap, few numbers are.
 # 4. *Stability*, the variance of the last 25 evaluation returns: holds if the probability of being the steadier one on a paired seed has its interval above 0.5 and q < 0.05; does not hold if the interval lies below 0.5 with q < 0.05, or below 0.55 altogether; otherwise it cannot be told. *Early training* is judged in the same way.
 # 5. *A trend* holds if the mean rank correlation over seeds has its interval above 0 and q < 0.05; does not hold if the interval lies below 0.1; otherwise it cannot be told.
 # 6. *A summary* holds if all its parts hold, does not hold if one of them does not, and otherwise cannot be told.
@@ -357,7 +357,7 @@ shape_ranks, size_ranks = (float(tested[column][column].corr(tested[column].epis
 Markdown(f"Rank correlation with the episodes: shape {shape_ranks:+.2f}, size {size_ranks:+.2f} ({len(tested['shape'])} settings each; {tested['shape']['shape'].round(2).nunique()} different shapes, since a shape depends on Q/R alone).")
 
 # %% [markdown]
-# The left picture is clear. The right one is weaker: size and $R$ vary together, so that this grid cannot separate them, and its fastest mark did not stay so on fresh seeds (chapter 10).
+# The left picture is clear. The right one is weaker: size and *R* vary together, so that this grid cannot separate them, and its fastest mark did not stay so on fresh seeds (chapter 10).
 
 # %% [markdown]
 # **The second normalization.** The same ten arms of PPO and GAE, with the advantages z-scored afterwards and as they are; restricted means in episodes:
