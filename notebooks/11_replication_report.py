@@ -17,7 +17,7 @@
 # %% [markdown]
 # # 11 The replication report
 #
-# **Claim.** Of the paper's rankings, factors and statements on stability, few hold over many seeds; most of its single numbers could be one of our runs. With the released settings, Algorithm 1 with a fixed noise takes about two to three times as many episodes as a running Z-Score; its adaptive form, or a tuned one, is about as fast. The released per-episode filter is about as fast as the Z-Score beside it, and slower with PPO. For the streamed filter it is the memory that decides.
+# **Claim.** Of the paper's rankings, factors and statements on stability, few hold over many seeds; most of its single numbers could be one of our runs. With the released settings, Algorithm 1 with a fixed noise takes about two to three times as many episodes as a running Z-Score; its adaptive form, or a tuned one, comes close to it. The released per-episode filter is about as fast as the Z-Score beside it, and slower with PPO. For the streamed filter it is the memory that decides.
 #
 # *For* readers of the paper, and readers who want to see how such a check is done.
 # *Know first:* what a policy, an episode and a return are; the words of the table below link to the chapters that explain them.
