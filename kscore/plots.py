@@ -105,7 +105,7 @@ def forest(rows: Sequence[tuple[str, Interval, str]], ax: Axes, *, none: float =
     ax.set_yticks(range(len(rows)), [text for text, _, _ in rows])
     ax.set_ylim(len(rows) - 0.4, -0.6)
     ax.set_xscale("log", base=2)
-    ax.xaxis.set_major_locator(LogLocator(base=2**0.5))  # 0.71, 1, 1.4: a narrow axis has more than one number
+    ax.xaxis.set_major_locator(LogLocator(base=2**0.25))  # 0.84, 1, 1.2: a narrow axis has more than one number
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.2g}"))
     return ax
 
