@@ -234,13 +234,18 @@ def test_learning_shows_runs_median_and_middle_half(ax):
     assert len(runs) == 5
     for line, curve in zip(runs, curves, strict=True):
         close(line.get_xydata(), [[1, curve[0]], [2, curve[1]]])  # the first episode is the first
-        assert line.get_color() == plots.ORANGE and line.get_alpha() < 0.2
+        assert line.get_color() == plots.ORANGE and line.get_alpha() <= 0.4
     for line in (halo, median):
         close(line.get_xydata(), [[1, 2], [2, 30]])
     assert looks_like(median, "kscore") and halo.get_linewidth() > median.get_linewidth()
     corners = {tuple(map(float, corner)) for corner in ax.collections[0].get_paths()[0].vertices}
     assert corners == {(1, 1), (1, 3), (2, 20), (2, 40)}
     assert labels(ax.legend().get_texts()) == ["K-Score, stream"]  # one entry, not one a run
+
+
+def test_the_more_runs_the_fainter_each(ax):
+    plots.learning(np.zeros((50, 2)), "kscore", ax)
+    assert {line.get_alpha() for line in ax.get_lines()[:50]} == {0.08}
 
 
 # Forests
