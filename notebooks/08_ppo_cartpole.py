@@ -31,7 +31,7 @@
 # Its Table 1 puts numbers on the first and the last (T1a).
 # Does the ranking hold, and does the factor?
 #
-# The plan names the pairs: adaptive and simple refit against the per-episode Z-Score (as released), adaptive and simple stream against the running Z-Score without a second normalization (as written).
+# The plan names the pairs: adaptive and simple refit against the per-episode Z-Score (as released), adaptive and simple stream against the running Z-Score without a second normalization (as written); and, for Table 1, the two arms of the released notebook.
 # We expected refit and Z-Score to be alike as released, because z-scoring the advantages undoes an affine map, and the streams to be slower.
 # We would be wrong about the paper's ranking if the factor of any of these pairs, with its whole interval, lay above 1.1.
 #
@@ -223,7 +223,7 @@ ratio = claimed["zscore"] / claimed["kscore"]
 order = {"as released": results.compare(runs, "adaptive_refit", "refit"), "as written": results.compare(runs_written, "adaptive", "kscore")}
 gap = [np.subtract(*[np.mean(np.where(times.met, times.time, np.inf) > t) for times in (results.times(runs_written, "adaptive"), results.times(runs_written, "running"))]) for t in range(max_episodes)]
 Markdown("".join(f"- {name}: {factor:.2f}.\n" for name, factor in planned.items()) + f"""
-Of the {len(planned)} planned pairs {sum(factor.low > 1.1 for factor in planned.values())} lie above 1.1, and {sum(factor.low <= ratio <= factor.high for factor in planned.values())} contain the factor of Table 1, {ratio:.2f}.
+Of these {len(planned)} planned pairs {sum(factor.low > 1.1 for factor in planned.values())} lie above 1.1, and {sum(factor.low <= ratio <= factor.high for factor in planned.values())} contain the factor of Table 1, {ratio:.2f}.
 One part of the paper's order is seen in both forms: the adaptive filter is ahead of the simple one, by {order["as released"].factor:.2f} (log-rank p = {order["as released"].p:.1g}) and {order["as written"].factor:.2f} (p = {order["as written"].p:.1g}).
 """)
 
@@ -313,6 +313,13 @@ targets.sort_values("restricted mean (episodes)").round(1)
 # %%
 exact = results.compare(runs_notebook, "adaptive_refit", "none")
 plots.table(results.summary(runs_notebook)).rename(index={"none": "neither normalization"})
+
+# %%
+Markdown(f"The factor of the first arm over the second is {exact.factor:.2f} (log-rank p = {exact.p:.3f}, n = {exact.n}).")
+
+# %% [markdown]
+# This is the one planned pair whose whole interval lies above 1.1: by our own rule we were wrong about it, and the released notebook's filtered arm is the faster one.
+# Its two arms differ in two things, though, the filter and the z-scoring of the advantages; where both arms have the second, the first pair of the list above, the filter's lead is gone.
 
 # %% [markdown]
 # Every run of these two arms, of the released Z-Score and of the text's, with the published numbers as lines:
