@@ -50,7 +50,9 @@ table { font-size: 0.8rem !important; }
   tr, figure, img { break-inside: avoid; }
   img { max-height: 150mm; width: auto; }
   h2, h3 { break-after: avoid; }
-  .jp-Notebook, .jp-Cell, .jp-Cell > div, .jp-OutputArea, .jp-OutputArea > div, .jp-OutputArea-output { break-inside: auto; display: block; overflow: visible; }
+  .jp-Notebook, .jp-Cell, .jp-Cell > div, .jp-OutputArea, .jp-OutputArea > div, .jp-OutputArea-output {
+    break-inside: auto; display: block; overflow: visible;
+  }
 }
 </style>"""
 
