@@ -4,7 +4,7 @@
     >>> compare(runs, "adaptive_refit", "zscore").factor
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ from kscore.experiments import Experiment
 from kscore.stats import Interval, Times
 
 WINDOW = 25
+CRITERIA = ("evaluation", "training")  # which returns have to reach the threshold
 """How many of the last evaluation returns `area` and `stability` look at: as many as the stopping rule."""
 
 
@@ -155,9 +156,18 @@ def against(runs: pd.DataFrame, baseline: object, arms: Iterable[object] | None 
             criterion: str = "evaluation") -> pd.DataFrame:
     """Return a row for each arm against the baseline; the p-values are adjusted over the rows of this table."""
     arms = [arm for arm in (runs.arm.unique() if arms is None else arms) if arm != baseline]
-    found = [compare(runs, arm, baseline, criterion) for arm in arms]
-    return pd.DataFrame({
-        "factor": [c.factor for c in found], "log-rank p": [c.p for c in found],
-        "adjusted p": stats.adjusted([c.p for c in found]), "probability faster": [c.wins for c in found],
-        "probability steadier": [c.steadier for c in found],
-    }, index=arms)
+    table = _table({arm: compare(runs, arm, baseline, criterion) for arm in arms})
+    table.insert(2, "adjusted p", stats.adjusted(table["log-rank p"]))
+    return table
+
+
+def by_criterion(runs: pd.DataFrame, pairs: Mapping[str, tuple[object, object]]) -> pd.DataFrame:
+    """Return a row for each named pair of arms and each criterion; the p-values are not adjusted."""
+    return _table({(name, criterion): compare(runs, *pair, criterion) for name, pair in pairs.items()
+                   for criterion in CRITERIA}).rename_axis(["pair", "returns"])
+
+
+def _table(found: Mapping[object, Comparison]) -> pd.DataFrame:
+    rows = [{"factor": c.factor, "log-rank p": c.p, "probability faster": c.wins, "probability steadier": c.steadier}
+            for c in found.values()]
+    return pd.DataFrame(rows, index=pd.Index(found))

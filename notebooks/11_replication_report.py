@@ -161,7 +161,8 @@ def words(text: str) -> str:
 
 def legible(table: pd.DataFrame) -> Styler:
     """Return a table of sentences set as such."""
-    return table.style.set_properties(**{"text-align": "left", "vertical-align": "top", "white-space": "normal"}).set_table_styles([{"selector": "th", "props": "text-align: left; vertical-align: top"}])
+    look = "text-align: left; vertical-align: top; white-space: normal; padding: 0.3em 0.5em; border-bottom: 1px solid #bbb; font-size: 0.9em"
+    return table.style.set_table_styles([{"selector": "th, td", "props": look}])
 
 
 claimed = claims.read()

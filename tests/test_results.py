@@ -403,6 +403,14 @@ def test_arms_against_a_baseline_can_be_by_training_returns():
     assert results.against(runs, "b", criterion="training").factor["a"].estimate == 0.25
 
 
+def test_pairs_are_compared_by_both_criteria():
+    runs = study.frame({"a": [record(0, "30", training=35), record(1, "20", training=50)],
+                        "b": [record(0, "40", training=90), record(1, "80", training=70)]})
+    table = results.by_criterion(runs, {"first": ("a", "b"), "turned": ("b", "a")})
+    assert list(table.index) == [(name, criterion) for name in ("first", "turned") for criterion in results.CRITERIA]
+    close([factor.estimate for factor in table.factor], [120 / 50, 160 / 85, 50 / 120, 85 / 160])
+
+
 # The claims as data
 
 CLAIMS = claims.read()
