@@ -83,7 +83,7 @@ def learning(curves: np.ndarray, arm: str, ax: Axes) -> Axes:
     """Draw evaluation returns, (runs, episodes): each run faint, the median and the band of the middle half before."""
     look = method(arm)
     episodes = np.arange(1, curves.shape[1] + 1)
-    ax.plot(episodes, curves.T, color=look["color"], alpha=min(0.4, 4 / len(curves)), linewidth=0.5)
+    ax.plot(episodes, curves.T, color=look["color"], alpha=min(0.4, 10 / len(curves)), linewidth=0.5)
     lower, middle, upper = np.quantile(curves, [0.25, 0.5, 0.75], axis=0)
     ax.fill_between(episodes, lower, upper, color=look["color"], alpha=0.4, linewidth=0)
     ax.plot(episodes, middle, color=INK, linewidth=3)

@@ -35,19 +35,19 @@ def _of(runs: pd.DataFrame, arm: object) -> pd.DataFrame:
     return runs[runs.arm == arm].sort_values("seed")
 
 
-def curves(runs: pd.DataFrame, arm: object, *, smooth: int = 1) -> np.ndarray:
-    """Return an arm's evaluation returns, (runs, cap), each the mean of the last `smooth` ones.
+def curves(runs: pd.DataFrame, arm: object, *, smooth: int = WINDOW) -> np.ndarray:
+    """Return an arm's evaluation returns, (runs, cap), each the mean of the last `smooth` ones (at first of fewer).
 
     A run that stopped goes on at the mean of its last window.
     """
     chosen = _of(runs, arm)
-    returns = np.array([_carried_on(np.array(returns), cap) for returns, cap in zip(chosen.eval_returns, chosen.cap,
-                                                                                     strict=True)])
-    return pd.DataFrame(returns.T).rolling(smooth, min_periods=1).mean().to_numpy().T
+    return np.array([_smooth_and_carried_on(pd.Series(returns), smooth, cap)
+                     for returns, cap in zip(chosen.eval_returns, chosen.cap, strict=True)])
 
 
-def _carried_on(returns: np.ndarray, cap: int) -> np.ndarray:
-    return np.append(returns, np.full(cap - len(returns), returns[-WINDOW:].mean()))
+def _smooth_and_carried_on(returns: pd.Series, smooth: int, cap: int) -> np.ndarray:
+    smoothed = returns.rolling(smooth, min_periods=1).mean()
+    return np.append(smoothed, np.full(cap - len(returns), returns[-WINDOW:].mean()))
 
 
 def areas(runs: pd.DataFrame, arm: object) -> np.ndarray:
@@ -64,7 +64,7 @@ def stabilities(runs: pd.DataFrame, arm: object) -> np.ndarray:
 
 def early(runs: pd.DataFrame, arm: object, episodes: int = 50) -> np.ndarray:
     """Return the mean evaluation return of each run of an arm over its first episodes."""
-    return curves(runs, arm)[:, :episodes].mean(axis=1)
+    return curves(runs, arm, smooth=1)[:, :episodes].mean(axis=1)
 
 
 def summary(runs: pd.DataFrame, criterion: str = "evaluation") -> pd.DataFrame:

@@ -215,7 +215,7 @@ fig, axes = plots.panels(1, 4, height=2.8, width=12.0, sharex=True, sharey=True)
 for ax, arm in zip(axes, ["zscore", "running", "kscore", "adaptive_refit"], strict=True):
     plots.learning(results.curves(runs, arm), arm, ax)
     plots.label(ax, f"{plots.METHODS[arm]['label']} (n = {seeds})", "training episodes", "evaluation return" if arm == "zscore" else "")
-plots.show(fig, "Evaluation returns of the actor-critic, each run faint, with the median and the middle half. A run that has stopped goes on at the mean of its last 25: the plateau just above the threshold is carried on, not observed.",
+plots.show(fig, "Evaluation returns of the actor-critic, averaged over the last 25 as the criterion does: each run faint, the median and the middle half. A run that has stopped goes on where it was: the plateau just above the threshold is carried on, not observed.",
            "Four panels of evaluation return against episodes. Three rise steeply to a plateau; the streamed K-Score rises slowly and spreads widely.")
 
 # %% [markdown]

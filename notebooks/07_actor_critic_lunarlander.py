@@ -159,7 +159,7 @@ pd.DataFrame({plots.METHODS[arm]["label"]: {"earliest": times.time[times.met].mi
 # %%
 fig, axes = plots.panels(2, 3, height=2.6, width=12.0, sharex=True, sharey=True)
 for ax, arm in zip(axes.flat, arms, strict=True):
-    plots.learning(results.curves(runs, arm, smooth=results.WINDOW), arm, ax)
+    plots.learning(results.curves(runs, arm), arm, ax)
     ax.axhline(200, color=plots.INK, linewidth=0.8, linestyle=":")
     plots.label(ax, f"{plots.METHODS[arm]['label']} (n = {seeds})", "training episodes" if ax in axes[-1] else "", "evaluation return" if ax in axes[:, 0] else "")
 axes[0, 0].set_ylim(-600, 320)

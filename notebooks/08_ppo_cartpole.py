@@ -150,7 +150,7 @@ picked = [("as released", runs, "zscore"), ("as released", runs, "adaptive_refit
 for ax, (title, frame, arm) in zip(axes, picked, strict=True):
     plots.learning(results.curves(frame, arm), arm, ax)
     plots.label(ax, f"{title}:\n{plots.METHODS[arm]['label']}", "training episodes", "evaluation return" if ax is axes[0] else "")
-plots.show(fig, f"Evaluation returns of PPO, each run faint (n = {seeds} an arm), with the median and the middle half: the pair of the release and the pair of the text. A run that has stopped goes on at the mean of its last 25: the plateau is carried on, not observed.",
+plots.show(fig, f"Evaluation returns of PPO, averaged over the last 25: each run faint (n = {seeds} an arm), the median and the middle half, for the pair of the release and the pair of the text. A run that has stopped goes on where it was: the plateau is carried on, not observed.",
            "Four panels of evaluation return against episodes. The median reaches the plateau first for the per-episode Z-Score, then for adaptive refit and the running Z-Score, last for the adaptive stream; the faint runs spread over the whole range.")
 
 # %% [markdown]
