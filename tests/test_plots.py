@@ -245,7 +245,7 @@ def test_learning_shows_runs_median_and_middle_half(ax):
 
 def test_the_more_runs_the_fainter_each(ax):
     plots.learning(np.zeros((50, 2)), "kscore", ax)
-    assert {line.get_alpha() for line in ax.get_lines()[:50]} == {0.08}
+    assert {line.get_alpha() for line in ax.get_lines()[:50]} == {0.2}
 
 
 # Forests
