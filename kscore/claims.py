@@ -1,7 +1,7 @@
 """The paper's claims (data/paper/claims.csv), each held against the recorded study by the rules of the plan."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -43,12 +43,12 @@ def read() -> pd.DataFrame:
     return pd.read_csv(DATA / "paper" / "claims.csv", keep_default_na=False).set_index("id")
 
 
-def judge(claims: pd.DataFrame, runs: Runs) -> pd.DataFrame:
-    """Return the claims with what we found and the verdict, for each reading of the paper.
+def judge(claims: pd.DataFrame, runs: Runs, readings: Sequence[str] = READINGS) -> pd.DataFrame:
+    """Return the claims with what we found and the verdict, for each reading of the paper; all of it is one family.
 
     Added columns: `written_found`, `written_verdict`, `released_found`, `released_verdict`.
     """
-    cells = [(claim, reading) for claim in claims.index for reading in READINGS]
+    cells = [(claim, reading) for claim in claims.index for reading in readings]
     plain = {cell: evidence(claims.loc[cell[0]], cell[1], runs) for cell in cells if claims.kind[cell[0]] != "summary"}
     adjusted = _adjusted({cell: found.p for cell, found in plain.items()})
     verdict = {cell: found.verdict(adjusted[cell]) for cell, found in plain.items()}
@@ -59,7 +59,7 @@ def judge(claims: pd.DataFrame, runs: Runs) -> pd.DataFrame:
         verdict[claim, reading] = verdicts.together(verdict[part, reading] for part in parts)
         words[claim, reading] = "; ".join(f"{part} {verdict[part, reading]}" for part in parts)
     judged = claims.copy()
-    for reading in READINGS:
+    for reading in readings:
         judged[f"{reading}_found"] = [words[claim, reading] for claim in claims.index]
         judged[f"{reading}_verdict"] = [str(verdict[claim, reading]) for claim in claims.index]
     return judged
@@ -86,9 +86,10 @@ def _ranking(pairing: Pairing, runs: pd.DataFrame, _: object) -> Evidence:
 
 
 def _power(factor: float) -> str:
-    if factor == np.inf:
-        return f" (not even a factor of {stats.FACTORS[-1]:g} would have been found with 80 % probability)"
-    return f" (a factor of {factor:g} would have been found with 80 % probability)"
+    if np.isnan(factor):
+        return " (too few runs arrived to say which factor this test could have found)"
+    even = f"not even a factor of {stats.FACTORS[-1]:g}" if np.isinf(factor) else f"a factor of {factor:g}"
+    return f" (unadjusted, {even} would have been found with 80 % probability)"
 
 
 def _size(pairing: Pairing, runs: pd.DataFrame, published: float) -> Evidence:

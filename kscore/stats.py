@@ -1,4 +1,4 @@
-"""Censored times and what can be said of them: Kaplan-Meier, log-rank, restricted means, intervals, verdicts.
+"""Censored times and what can be said of them: Kaplan-Meier, log-rank, restricted means, intervals, power.
 
 A time is the episode at which a run arrived; where it did not, `met` is False and the time is how long it was watched.
 All functions take plain arrays and know nothing of where runs came from. Statistics that have an interval take
@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy import stats
+from scipy.stats.distributions import rv_frozen
 
 LEVEL = 0.95
 DRAWS = 10_000
@@ -189,18 +190,36 @@ def detectable(b: Times, *, alpha: float = ALPHA, power: float = 0.8, trials: in
                seed: int = 0) -> float:
     """Return the smallest factor by which an arm must be faster than `b` for the log-rank test to find it.
 
-    The faster arm is simulated: seeds drawn from `b` again, their times divided by the factor. Infinite if even the
-    largest of FACTORS is found too rarely.
+    Both arms are simulated: seeds drawn from `b` again, those of the faster arm with their times divided by the factor.
+    When a run that did not arrive would have arrived is drawn from a Weibull distribution fitted to `b`.
+    Infinite if even the largest of FACTORS is found too rarely, not a number if fewer than two runs of `b` arrived.
     """
+    if np.sum(b.met) < 2:
+        return np.nan
+    cap = max(np.asarray(b.time, float)[~np.asarray(b.met, bool)], default=np.inf)
+    distribution = weibull(b) if np.isfinite(cap) else None
     for factor in FACTORS:
         rng = np.random.default_rng(seed)
-        found = sum(logrank(_drawn(b, rng, factor), _drawn(b, rng)) < alpha for _ in range(trials))
-        if found >= power * trials:
+        pairs = ([_watched(_drawn(b, distribution, rng) / by, cap) for by in (factor, 1.0)] for _ in range(trials))
+        if sum(logrank(fast, usual) < alpha for fast, usual in pairs) >= power * trials:
             return factor
     return np.inf
 
 
-def _drawn(times: Times, rng: np.random.Generator, faster_by: float = 1.0) -> Times:
-    """Draw as many runs again, with their times divided by a factor."""
+def weibull(times: Times) -> rv_frozen:
+    """Return the Weibull distribution, S(t) = exp(-(t/λ)^k), that fits censored times best."""
+    shape, _, scale = stats.weibull_min.fit(_censored(times), floc=0)
+    return stats.weibull_min(shape, scale=scale)
+
+
+def _drawn(times: Times, distribution: rv_frozen | None, rng: np.random.Generator) -> np.ndarray:
+    """Draw as many runs again; those that did not arrive do so beyond the time that they were watched."""
     chosen = rng.integers(len(times.time), size=len(times.time))
-    return Times(np.asarray(times.time, float)[chosen] / faster_by, np.asarray(times.met, bool)[chosen])
+    time, late = np.asarray(times.time, float)[chosen], ~np.asarray(times.met, bool)[chosen]
+    if late.any():
+        time[late] = distribution.isf(rng.uniform(size=late.sum()) * distribution.sf(time[late]))
+    return time
+
+
+def _watched(time: np.ndarray, cap: float) -> Times:
+    return Times(np.minimum(time, cap), time <= cap)

@@ -47,9 +47,11 @@
 
 # %%
 import time
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import torch
 from IPython.display import Markdown
 
 from kscore import algorithms, experiments, normalizers, plots, provenance, results, stats, study, training
@@ -85,11 +87,47 @@ notebook = experiments.released_ppo(**settings)
 #
 # | word | meaning | in code |
 # |---|---|---|
+# | $\rho_t$ | ratio of an action's probability now to that when it was played | `ratios` |
+# | $c$ | PPO's bound on that ratio | `clip` |
 # | as released | refitted filters or per-episode Z-Scores of the returns, then the advantages z-scored again | `cartpole_ppo` |
 # | as written | streamed filters or running Z-Scores of the returns, the advantages left as they are | `cartpole_ppo_switched` |
 # | the released notebook | its two arms exactly, with its own stopping rule | `cartpole_ppo_released` |
 # | $q$ | a p-value adjusted for the number of comparisons | `stats.adjusted` |
 # | position | with $r$ of our $n$ runs at most as long as a published number and $s$ at least as long, $p = 2\,(1 + \min(r, s))/(n + 1)$, at most 1: small in the outer tails | `stats.position` |
+
+# %% [markdown]
+# ## What PPO does
+#
+# An actor-critic uses an episode once, because after one update the policy is no longer the one that played it.
+# PPO uses it several times (`epochs`) and keeps account of the change.
+# With the ratio $\rho_t = \pi(a_t \mid s_t) / \pi_\text{old}(a_t \mid s_t)$ it maximizes
+#
+# $$\sum_t \min\bigl(\rho_t\,A_t,\ \operatorname{clip}(\rho_t,\, 1 - c,\, 1 + c)\,A_t\bigr), \qquad A_t = \hat G_t - V(s_t) .$$
+#
+# The advantage is computed once, before the first of these updates, and may be z-scored then.
+# A praised action is pushed until it is $1 + c$ times as probable as it was, a blamed one until it is $1 - c$ times as probable; beyond that the objective is flat, and this step has no further say.
+
+# %%
+ratios = np.linspace(0.5, 1.5, 201)
+
+
+def clipped(ratios: np.ndarray, advantage: float) -> np.ndarray:
+    """Return what a step adds to PPO's objective, by its probability ratio."""
+    return np.minimum(ratios * advantage, np.clip(ratios, 1 - clip, 1 + clip) * advantage)
+
+
+for advantage in (1.0, -1.0):
+    advantages = torch.full((len(ratios),), advantage)
+    loss = algorithms.clipped_loss(torch.tensor(np.log(ratios)), torch.zeros(len(ratios)), advantages.double(), algorithms.clip_bounds(advantages, clip), replace(released["zscore"], policy_reduction="mean"))
+    assert np.isclose(-float(loss), clipped(ratios, advantage).mean()), "the trainer's loss is the objective with its sign turned"
+
+fig, ax = plots.panels(height=2.8, width=5.5)
+for advantage, color, style in ((1.0, plots.BLUE, "-"), (-1.0, plots.ORANGE, "--")):
+    ax.plot(ratios, clipped(ratios, advantage), color=color, linestyle=style, label=f"A = {advantage:+.0f}")
+ax.axvline(1, color=plots.GREY, linewidth=0.8, linestyle=":")
+plots.label(ax, f"One step's part in the objective, c = {clip:g}", "probability ratio ρ", "min(ρ A, clip(ρ) A)", legend="below")
+plots.show(fig, "A praised step pulls its ratio to the right until the bend, a blamed one to the left until its own. On the other side there is no bend, so that a change in the wrong direction can always be taken back.",
+           "Two bent lines against the probability ratio: for a positive advantage rising and flat above 1 + c, for a negative one flat below 1 - c and falling.")
 
 # %% [markdown]
 # ## The published numbers
@@ -223,7 +261,7 @@ ratio = claimed["zscore"] / claimed["kscore"]
 order = {"as released": results.compare(runs, "adaptive_refit", "refit"), "as written": results.compare(runs_written, "adaptive", "kscore")}
 gap = [np.subtract(*[np.mean(np.where(times.met, times.time, np.inf) > t) for times in (results.times(runs_written, "adaptive"), results.times(runs_written, "running"))]) for t in range(max_episodes)]
 Markdown("".join(f"- {name}: {factor:.2f}.\n" for name, factor in planned.items()) + f"""
-Of these {len(planned)} planned pairs {sum(factor.low > 1.1 for factor in planned.values())} lie above 1.1, and {sum(factor.low <= ratio <= factor.high for factor in planned.values())} contain the factor of Table 1, {ratio:.2f}.
+Of these {len(planned)} planned pairs (the fifth, the released notebook's own, has a section below) {sum(factor.low > 1.1 for factor in planned.values())} lie above 1.1, and {sum(factor.low <= ratio <= factor.high for factor in planned.values())} contain the factor of Table 1, {ratio:.2f}.
 One part of the paper's order is seen in both forms: the adaptive filter is ahead of the simple one, by {order["as released"].factor:.2f} (log-rank p = {order["as released"].p:.1g}) and {order["as written"].factor:.2f} (p = {order["as written"].p:.1g}).
 """)
 
@@ -247,7 +285,7 @@ Markdown(f"By its restricted mean the adaptive stream is behind the running Z-Sc
 # Twenty comparisons at the 5 % level give one false alarm on average even if no arm differs.
 # Benjamini and Hochberg sort the $m$ p-values, find the largest $k$ for which the $k$-th is at most $k/m$ times the level, and call the first $k$ findings; the expected share of false alarms among the findings is then at most the level, if the tests are independent or depend on each other positively, as tests against one baseline usually do.
 # Turned into adjusted values, to be compared with the level itself: $q_{(k)} = \min_{j \ge k} p_{(j)}\, m / j$.
-# The tables above were adjusted over their own rows; here are all comparisons of the chapter together. The plan's family is larger still, all claims of the paper, and is for the report.
+# The tables above were adjusted over their own rows; here are the rows of both tables together. The plan's family is larger still, all claims of the paper, and is for the report.
 
 # %%
 p = np.concatenate([as_released["log-rank p"], as_written["log-rank p"]])
@@ -319,7 +357,11 @@ Markdown(f"The factor of the first arm over the second is {exact.factor:.2f} (lo
 
 # %% [markdown]
 # This is the one planned pair whose whole interval lies above 1.1: by our own rule we were wrong about it, and the released notebook's filtered arm is the faster one.
-# Its two arms differ in two things, though, the filter and the z-scoring of the advantages; where both arms have the second, the first pair of the list above, the filter's lead is gone.
+# Its two arms differ in two things, though, the filter and the z-scoring of the advantages. What is left of the lead if both arms z-score them?
+
+# %%
+in_both = results.compare(runs, "adaptive_refit", "none").factor
+Markdown(f"With the advantages z-scored in both arms the filter leads over *no* normalization of the returns by {in_both:.2f}. Over a *Z-Score* of the returns, the first pair of the list above, it does not: {planned['adaptive refit, as released']:.2f}.")
 
 # %% [markdown]
 # Every run of these two arms, of the released Z-Score and of the text's, with the published numbers as lines:
@@ -404,7 +446,7 @@ Markdown(f"{len(early)} of {len(runs_notebook)} runs under the released rule sto
 # %% [markdown]
 # ## Exercises
 #
-# **Exercise 1 (recall).** Five p-values: 0.001, 0.012, 0.04, 0.041, 0.3. Write their adjusted values.
+# **Exercise 1 (recall).** Five p-values: 0.001, 0.012, 0.04, 0.041, 0.3. Write their adjusted values, to three digits or more.
 
 # %% nbgrader={"grade": false, "grade_id": "08-1", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
 five = [None] * 5
@@ -414,9 +456,9 @@ five = [0.005, 0.03, 0.05125, 0.05125, 0.3]
 
 # %% nbgrader={"grade": true, "grade_id": "08-1-check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false} tags=["check"]
 assert len(five) == 5 and None not in five, "five numbers, please"
-assert np.allclose(five, stats.adjusted([0.001, 0.012, 0.04, 0.041, 0.3])), "no adjusted value may exceed that of a larger p"
+assert np.allclose(five, stats.adjusted([0.001, 0.012, 0.04, 0.041, 0.3]), rtol=0.01), "no adjusted value may exceed that of a larger p"
 ### BEGIN HIDDEN TESTS
-assert np.allclose(five, [0.005, 0.03, 0.05125, 0.05125, 0.3]), "0.04 × 5/3 is more than 0.041 × 5/4"
+assert np.allclose(five, [0.005, 0.03, 0.05125, 0.05125, 0.3], rtol=0.01), "0.04 × 5/3 is more than 0.041 × 5/4"
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -486,12 +528,11 @@ assert np.max(early.time[early.met], initial=0) <= 500 and np.max(late.time[late
 # ## Summary
 
 # %%
-in_both = results.compare(runs, "adaptive_refit", "none")
 Markdown(f"""
 - Table 1 says {claimed["zscore"]} against {claimed["kscore"]}, a factor of {ratio:.2f}, from one run an arm.
 - As released, n = {seeds}: the factor over the per-episode Z-Score is {as_released.factor["adaptive_refit"]:.2f} for adaptive refit and {as_released.factor["refit"]:.2f} for simple refit.
 - As written, n = {seeds}: the factor over the running Z-Score is {as_written.factor["adaptive"]:.2f} for the adaptive stream and {as_written.factor["kscore"]:.2f} for the simple one, which arrived in {summary_written.arrived["kscore"]} of {seeds} runs.
-- The released notebook's own two arms, n = {exact.n}: the factor of filtering *and* z-scored advantages over neither is {exact.factor:.2f}; with z-scored advantages in both arms it is {in_both.factor:.2f}.
+- The released notebook's own two arms, n = {exact.n}: the factor of filtering *and* z-scored advantages over neither is {exact.factor:.2f}; with z-scored advantages in both arms it is {in_both:.2f}.
 - With the advantages z-scored, the slowest of the {len(whole)} whole-episode arms takes {span.max() / span.min():.1f} times as long as the fastest.
 """)
 

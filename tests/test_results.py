@@ -464,7 +464,7 @@ def test_pairings_are_read(text, expected):
 
 def test_the_claims_are_whole():
     assert list(CLAIMS.columns) == ["where", "says", "kind", "published", "written", "released"]
-    assert CLAIMS.index.is_unique and len(CLAIMS) == 41
+    assert CLAIMS.index.is_unique and len(CLAIMS) == 42
     assert set(CLAIMS.kind) == {*claims.KINDS, "summary"} == {*ARMS_OF_A_KIND, "summary"}
     assert (CLAIMS[["where", "says", "written", "released"]] != "").all(axis=None)
 
@@ -680,7 +680,7 @@ def test_what_cannot_be_told_comes_with_the_factor_that_would_have_been_found(mo
     monkeypatch.setattr(stats, "detectable", lambda times: asked.append(times) or 2.5)
     table = judged({"x": FEW}, it=("ranking", "x: a / b"))
     assert set(table.written_verdict) == {UNTOLD}
-    assert table.written_found["it"].endswith("(a factor of 2.5 would have been found with 80 % probability)")
+    assert table.written_found["it"].endswith("a factor of 2.5 would have been found with 80 % probability)")
     assert list(asked[0].time) == [70, 25, 80, 50]  # of the arm that the other one should have been faster than
 
 
@@ -688,7 +688,7 @@ def test_the_factor_that_would_have_been_found_is_that_of_the_power_analysis(mon
     monkeypatch.setattr(stats, "detectable", partial(stats.detectable, trials=5))
     least = stats.detectable(results.times(FEW, "b"))
     assert 1 < least < math.inf
-    assert f"(a factor of {least:g} would" in judged({"x": FEW}, it=("ranking", "x: a / b")).written_found["it"]
+    assert f" a factor of {least:g} would" in judged({"x": FEW}, it=("ranking", "x: a / b")).written_found["it"]
 
 
 @pytest.mark.usefixtures("quick")
@@ -698,9 +698,13 @@ def test_what_can_be_told_comes_without_it(runs):
 
 
 @pytest.mark.usefixtures("quick")
-def test_it_is_said_if_no_factor_would_have_been_found(monkeypatch):
-    monkeypatch.setattr(stats, "detectable", lambda times: math.inf)
-    assert "inf" not in judged({"x": FEW}, it=("ranking", "x: a / b")).written_found["it"]
+@pytest.mark.parametrize(("factor", "words"), [
+    (math.inf, "(unadjusted, not even a factor of 10 would have been found with 80 % probability)"),
+    (math.nan, "(too few runs arrived to say which factor this test could have found)"),
+])
+def test_it_is_said_if_no_factor_would_have_been_found_or_nobody_can_say(monkeypatch, factor, words):
+    monkeypatch.setattr(stats, "detectable", lambda times: factor)
+    assert judged({"x": FEW}, it=("ranking", "x: a / b")).written_found["it"].endswith(words)
 
 
 @pytest.mark.usefixtures("quick")
@@ -819,6 +823,14 @@ def test_judging_adds_columns_and_leaves_the_claims_alone():
                                                           "released_verdict"]
     assert table[["written_verdict", "released_verdict"]].isin([HOLDS, FAILS, UNTOLD]).all(axis=None)
     assert {type(word) for word in table.written_verdict} == {str}  # as notebooks and CSV files like them
+
+
+@pytest.mark.usefixtures("quick")
+def test_one_reading_can_be_judged_alone_and_is_then_the_family():
+    both, alone = judged(FAMILY_RUNS, **FAMILY), claims.judge(claimed(**FAMILY), FAMILY_RUNS, ["written"])
+    assert not {"released_found", "released_verdict"} & set(alone.columns)
+    rankings = alone[alone.kind == "ranking"].index
+    assert (alone.written_found[rankings] != both.written_found[rankings]).any()  # a smaller family, another q
 
 
 # All of the paper's claims at once, in a world where they are true

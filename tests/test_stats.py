@@ -8,6 +8,7 @@ import pytest
 import scipy.stats
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from scipy.stats import weibull_min
 
 from kscore import stats
 from kscore.stats import Times
@@ -455,17 +456,30 @@ def test_more_runs_detect_smaller_factors():
     assert set(factors) <= set(stats.FACTORS)
 
 
-def found_by_logrank(n, factor, trials, seed):
+def found_by_logrank(arrivals, cap, n, factor, trials, seed):
     """How often a log-rank test finds an arm that is faster by the factor."""
     rng = np.random.default_rng(seed)
-    draws = ((rng.choice(ARRIVALS, n), rng.choice(ARRIVALS, n)) for _ in range(trials))
-    return np.mean([stats.logrank(watched(fast / factor, 500), watched(usual, 500)) < 0.05 for fast, usual in draws])
+    draws = ((rng.choice(arrivals, n), rng.choice(arrivals, n)) for _ in range(trials))
+    return np.mean([stats.logrank(watched(fast / factor, cap), watched(usual, cap)) < 0.05 for fast, usual in draws])
 
 
 def test_the_detectable_factor_has_the_power_it_claims():
     factor = stats.detectable(watched(np.tile(ARRIVALS, 2), 500), trials=60, seed=3)
-    assert 0.7 <= found_by_logrank(30, factor, 200, seed=4) <= 0.93
-    assert found_by_logrank(30, math.sqrt(factor), 100, seed=5) < 0.5  # half of it would mostly be missed
+    assert 0.7 <= found_by_logrank(ARRIVALS, 500, 30, factor, 200, seed=4) <= 0.93
+    assert found_by_logrank(ARRIVALS, 500, 30, math.sqrt(factor), 100, seed=5) < 0.5  # half of it is mostly missed
+
+
+def test_the_detectable_factor_has_the_power_it_claims_where_most_runs_are_censored():
+    arrivals = weibull_min(1.3, scale=1000).ppf(np.linspace(0.01, 0.99, 50))
+    factor = stats.detectable(watched(arrivals, 500), trials=60, seed=3)
+    assert np.mean(arrivals <= 500) < 0.4
+    assert 0.7 <= found_by_logrank(arrivals, 500, 50, factor, 200, seed=4) <= 0.93
+
+
+def test_the_weibull_distribution_is_found_from_what_was_seen():
+    true = weibull_min(1.3, scale=1000)
+    fitted = stats.weibull(watched(true.ppf(np.linspace(0.001, 0.999, 500)), 500))
+    np.testing.assert_allclose(fitted.sf([100, 500, 2000]), true.sf([100, 500, 2000]), atol=0.01)
 
 
 def test_more_power_and_a_stricter_level_ask_for_larger_factors():
@@ -487,12 +501,18 @@ def test_the_arm_to_be_detected_is_the_faster_one(monkeypatch):
     assert stats.detectable(some, trials=5) == first
     assert len(compared) == 5
     for fast, usual in compared:
-        assert {(round(time * first), met) for time, met in zip(*fast, strict=True)} <= set(zip(*some, strict=True))
-        assert set(zip(*usual, strict=True)) <= set(zip(*some, strict=True))
+        arrived = {round(time * first) for time in fast.time[fast.met] if time * first <= 150}
+        assert arrived <= {40, 60, 80, 100, 120} and set(zip(*usual, strict=True)) <= set(zip(*some, strict=True))
+        assert set(fast.time[~fast.met]) <= {150}  # a faster run, too, is watched up to the cap
         assert len(fast.time) == len(usual.time) == 8
         assert not np.array_equal(fast.time * first, usual.time)  # two draws, not one
     assert len({tuple(usual.time) for _, usual in compared}) > 1
 
 
-def test_nothing_is_detectable_without_arrivals():
-    assert stats.detectable(times("9+ 9+ 9+"), trials=2) == math.inf
+@pytest.mark.parametrize("text", ["9+ 9+ 9+", "5 9+ 9+"])
+def test_without_arrivals_nobody_can_say_what_is_detectable(text):
+    assert math.isnan(stats.detectable(times(text), trials=2))
+
+
+def test_two_runs_can_detect_nothing():
+    assert stats.detectable(times("5 6"), trials=20) == math.inf
