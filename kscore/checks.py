@@ -24,8 +24,8 @@ def number(name: str, value: float, *, low: float = -LARGEST, high: float = LARG
         value = value.item()  # a 32-bit number cannot be compared with bounds that only 64 bits can hold
     if value != value or value in (math.inf, -math.inf):
         raise ValueError(f"{name} must be finite, got {value}")
-    if below is not None and value >= below:
-        raise ValueError(f"{name} must be less than {below:g}, got {value}")
+    if below is not None and not low <= value < below:
+        raise ValueError(f"{name} must be at least {low:g} and less than {below:g}, got {value}")
     if not low <= value <= high:
         raise ValueError(f"{name} must be between {low:g} and {high:g}, got {value}")
     return float(value)

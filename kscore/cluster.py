@@ -1,7 +1,7 @@
 """An existing Dask cluster as an executor for training runs."""
 
 from collections.abc import Iterator
-from concurrent.futures import Executor
+from concurrent.futures import BrokenExecutor, CancelledError, Executor
 from contextlib import contextmanager
 
 from kscore.training import PROTOCOL_VERSION
@@ -17,7 +17,7 @@ failing to read a function of it."""
 def executor(address: str) -> Iterator[Executor]:
     """Lend an executor that trains on the cluster at an address; a run whose worker dies is done again elsewhere."""
     try:
-        from distributed import Client
+        from distributed import Client, KilledWorker
     except ImportError:
         raise ValueError("a scheduler needs the cluster extra: pip install -e '.[cluster]'") from None
     try:
@@ -27,8 +27,11 @@ def executor(address: str) -> Iterator[Executor]:
                          f"{error}") from None
     with client:
         check_members(_answers(client), address)
-        with client.get_executor(pure=False) as pool:
-            yield pool
+        try:
+            with client.get_executor(pure=False) as pool:
+                yield pool
+        except (KilledWorker, CancelledError) as error:
+            raise BrokenExecutor(str(error)) from error
 
 
 def _answers(client: object) -> dict[str, object]:

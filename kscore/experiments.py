@@ -49,7 +49,7 @@ CHAPTERS = {
     7: ["lunarlander_actor_critic", "lunarlander_released"],
     8: ["cartpole_ppo", "cartpole_ppo_switched", "cartpole_ppo_released"],
     9: ["lunarlander_ppo"],
-    10: ["process_noise_*", "tuning_*"],
+    10: ["process_noise_*", "tuning_*", "cartpole_actor_critic", "cartpole_ppo"],
     11: ["*"],
 }
 """The parts of the study that a chapter reads."""

@@ -40,4 +40,5 @@ def lines(path: Path) -> Iterator[bytes]:
     """Yield the lines that are not empty; none if there is no file."""
     if path.exists():
         with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH)  # a line that is just being written is waited for
             yield from filter(bytes.strip, file)

@@ -109,11 +109,14 @@ def _parameter(values: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
     return parameter
 
 
+DROPPING_ALL = 1 - 2**-17  # from here on a probability that is rounded to 16 bits would leave no unit
+
+
 class Dropout:
     """A source of dropout masks from a random stream of its own."""
 
     def __init__(self, probability: float, widths: Sequence[int], rng: np.random.Generator) -> None:
-        checks.number("dropout", probability, low=0, below=1)
+        checks.number("dropout", probability, low=0, below=DROPPING_ALL)
         self.widths = tuple(widths)
         bits = 8 if (probability * 2**8).is_integer() else 16
         self._word = np.dtype(f"uint{bits}")
@@ -128,7 +131,7 @@ class Dropout:
         for p = 1/2, else 16, which meet p to 1 in 131,072. Several of them share one word of the random source, which
         is many times faster than a uniform number for each.
         """
-        if self._dropped == 0:
+        if self._dropped == 0 or not self.widths:
             return None
         return [self._draw(batch, width) for width in self.widths]
 

@@ -10,12 +10,12 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from kscore import DATA, experiments, stats
+from kscore import DATA, checks, experiments, stats
 from kscore.experiments import Experiment
 from kscore.stats import Interval, Times
+from kscore.study import CRITERIA
 
 WINDOW = 25
-CRITERIA = ("evaluation", "training")  # which returns have to reach the threshold
 """How many of the last evaluation returns `area` and `stability` look at: as many as the stopping rule."""
 
 
@@ -27,12 +27,16 @@ def published(experiment: str) -> pd.DataFrame:
 
 def times(runs: pd.DataFrame, arm: object, criterion: str = "evaluation") -> Times:
     """Return the censored times of an arm, in the order of its seeds."""
+    checks.choice("criterion", criterion, CRITERIA)
     chosen = _of(runs, arm)
     return Times(chosen[criterion].to_numpy(), chosen[f"{criterion}_met"].to_numpy())
 
 
 def _of(runs: pd.DataFrame, arm: object) -> pd.DataFrame:
-    return runs[runs.arm == arm].sort_values("seed")
+    chosen = runs[runs.arm == arm].sort_values("seed")
+    if chosen.empty:
+        raise ValueError(f"arm must be one of {', '.join(map(repr, runs.arm.unique()))}, got {arm!r}")
+    return chosen
 
 
 def curves(runs: pd.DataFrame, arm: object, *, smooth: int = WINDOW) -> np.ndarray:
@@ -41,13 +45,11 @@ def curves(runs: pd.DataFrame, arm: object, *, smooth: int = WINDOW) -> np.ndarr
     A run that stopped goes on at the mean of its last window.
     """
     chosen = _of(runs, arm)
-    return np.array([_smooth_and_carried_on(pd.Series(returns), smooth, cap)
-                     for returns, cap in zip(chosen.eval_returns, chosen.cap, strict=True)])
-
-
-def _smooth_and_carried_on(returns: pd.Series, smooth: int, cap: int) -> np.ndarray:
-    smoothed = returns.rolling(smooth, min_periods=1).mean()
-    return np.append(smoothed, np.full(cap - len(returns), returns[-WINDOW:].mean()))
+    found = np.array([stats.carried_on(returns, cap, WINDOW) for returns, cap in zip(chosen.eval_returns, chosen.cap,
+                                                                                     strict=True)])
+    for curve, returns in zip(found, chosen.eval_returns, strict=True):
+        curve[:len(returns)] = pd.Series(returns).rolling(smooth, min_periods=1).mean()
+    return found
 
 
 def areas(runs: pd.DataFrame, arm: object) -> np.ndarray:
@@ -119,6 +121,8 @@ def trend(runs: pd.DataFrame, arms: Iterable[object], criterion: str = "evaluati
 def same_seeds(runs: pd.DataFrame, arms: Iterable[object]) -> int:
     """Return how many seeds each of the arms has; refuse arms that cannot be paired."""
     first, *others = [(arm, _of(runs, arm).seed.tolist()) for arm in arms]
+    if len(set(first[1])) < len(first[1]):
+        raise ValueError(f"arm {first[0]!r} must have one run of each seed, got {first[1]}")
     for arm, seeds in others:
         if seeds != first[1] or not seeds:
             raise ValueError(f"arms {first[0]!r} and {arm!r} must have runs of the same seeds, "
@@ -140,10 +144,14 @@ class Comparison(NamedTuple):
 
 
 def compare(runs: pd.DataFrame, a: object, b: object, criterion: str = "evaluation") -> Comparison:
-    """Compare two arms of the same seeds."""
+    """Compare two arms of the same seeds, watched for the criterion up to the same cap."""
     n = same_seeds(runs, (a, b))
     first, second = times(runs, a, criterion), times(runs, b, criterion)
     cap = int(_of(runs, a).cap.iloc[0])
+    for arm, found in ((a, first), (b, second)):
+        if np.any(found.time[~found.met] != cap):
+            raise ValueError(f"runs of arm {arm!r} must have been watched for the {criterion} criterion up to the cap "
+                             f"of {cap} episodes, got one that stopped at {found.time[~found.met].min()}")
     spread_a, spread_b = stabilities(runs, a), stabilities(runs, b)
     steadier = stats.lower(spread_a, spread_b)
     return Comparison(
@@ -156,6 +164,8 @@ def against(runs: pd.DataFrame, baseline: object, arms: Iterable[object] | None 
             criterion: str = "evaluation") -> pd.DataFrame:
     """Return a row for each arm against the baseline; the p-values are adjusted over the rows of this table."""
     arms = [arm for arm in (runs.arm.unique() if arms is None else arms) if arm != baseline]
+    if not arms:
+        raise ValueError(f"arms must name at least one beside the baseline {baseline!r}, got none")
     table = _table({arm: compare(runs, arm, baseline, criterion) for arm in arms})
     table.insert(2, "adjusted p", stats.adjusted(table["log-rank p"]))
     return table

@@ -134,8 +134,13 @@ def area(returns: Sequence[float], cap: int, window: int = 25) -> float:
 
     A run that stopped earlier goes on, in thought, at the mean of its last `window` returns.
     """
+    return float(carried_on(returns, cap, window).mean())
+
+
+def carried_on(returns: Sequence[float], cap: int, window: int = 25) -> np.ndarray:
+    """Return `cap` evaluation returns: those of a run and, where it stopped earlier, the mean of its last `window`."""
     seen = np.asarray(returns, float)[:cap]
-    return float((seen.sum() + (cap - len(seen)) * seen[-window:].mean()) / cap)
+    return np.append(seen, np.full(cap - len(seen), seen[-window:].mean()))
 
 
 def stability(returns: Sequence[float], window: int = 25) -> float:

@@ -32,6 +32,7 @@ from kscore.training import PROTOCOL_VERSION, RunConfig, train
 
 Configs = Mapping[object, RunConfig] | Iterable[RunConfig]
 Key = tuple[str, int]
+CRITERIA = ("evaluation", "training")  # which returns have to reach the threshold
 RETURNS = ("train_returns", "eval_returns")  # read back as arrays: a study holds millions of them
 
 
@@ -102,6 +103,8 @@ def processes(workers: int | None = None, scheduler: str | None = None) -> Itera
     `run` makes its own; several studies in a row can share one. Nothing is spawned before there is work. Where the
     address of a Dask scheduler is given, or stands in DASK_SCHEDULER_ADDRESS, its cluster does the work instead.
     """
+    if workers is not None and workers < 1:
+        raise ValueError(f"workers must be at least 1, got {workers}")
     scheduler = scheduler or os.environ.get("DASK_SCHEDULER_ADDRESS")
     with cluster.executor(scheduler) if scheduler else _own_processes(workers or os.cpu_count()) as pool:
         yield pool
@@ -194,11 +197,13 @@ def read(store: str | Path) -> Contents:
             if record["protocol"] != PROTOCOL_VERSION:
                 foreign += 1
                 continue
-            _key_of(record)
+            record |= {name: np.array(record[name], float) for name in RETURNS}
+            hash(_key_of(record))
+            _row(None, record)
         except (ValueError, KeyError, TypeError, AttributeError):
             damaged += 1
         else:
-            records.append(record | {name: np.array(record[name], float) for name in RETURNS})
+            records.append(record)
     return Contents(records, damaged, foreign)
 
 
@@ -210,8 +215,7 @@ def append(store: str | Path, record: dict) -> None:
 def _held(store: Path) -> dict[Key, dict]:
     contents = read(store)
     if contents.damaged:
-        warnings.warn(f"{store.name}: {contents.damaged} damaged lines were passed over; their runs are done again",
-                      stacklevel=3)
+        warnings.warn(f"{store.name}: {contents.damaged} damaged lines were passed over", stacklevel=3)
     if contents.foreign:
         warnings.warn(f"{store.name}: {contents.foreign} records of another protocol version than {PROTOCOL_VERSION} "
                       "were passed over", stacklevel=3)
@@ -265,6 +269,7 @@ def _row(arm: object, record: dict) -> dict:
     never = cap if record["status"] == "diverged" else record["episodes"]  # a diverged run will not arrive any more
     row = {name: record[name] for name in ("seed", "status", "solved", "episodes", "steps", "seconds")}
     row |= {name: np.asarray(record[name], float) for name in RETURNS}
-    for criterion, at in record["solved_at"].items():
+    for criterion in CRITERIA:
+        at = record["solved_at"][criterion]
         row |= {criterion: never if at is None else at, f"{criterion}_met": at is not None}
     return {"arm": arm, "cap": cap} | row

@@ -19,7 +19,7 @@ import torch
 
 from kscore import checks, normalizers, provenance, rollouts
 from kscore.algorithms import ALGORITHMS, Adam, Agent, Diverged, normalization
-from kscore.networks import ACTIVATIONS, Dropout, Memory, Network, Policy
+from kscore.networks import ACTIVATIONS, DROPPING_ALL, Dropout, Memory, Network, Policy
 
 PROTOCOL_VERSION = 1
 """Changes whenever a change to the code would change a run's result; records of two versions are never mixed."""
@@ -40,7 +40,20 @@ def _normalizer(name: str, options: dict) -> dict:
     if not isinstance(options, dict) or "name" not in options:
         raise ValueError(f"{name} must be a dict with a 'name' and its options, got {options!r}")
     normalizers.make(**options)
-    return dict(options)
+    return {key: value.item() if isinstance(value, np.generic) else value for key, value in options.items()}
+
+
+def _environment(name: str, value: str) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{name} must be the id of a gymnasium environment, got {value!r}")
+    rollouts.check(value)
+    return value
+
+
+def _widths(name: str, value: tuple[int, ...]) -> tuple[int, ...]:
+    if not isinstance(value, list | tuple):
+        raise ValueError(f"{name} must be a list of widths, got {value!r}")
+    return tuple(_whole(name, width) for width in value)
 
 
 def _whole(name: str, value: int, low: int = 1) -> int:
@@ -70,10 +83,10 @@ FIELD_CHECKS = {
     "normalize_advantages": _flag, "full_window": _flag,
     "gamma": partial(checks.number, low=0, high=1), "lam": partial(checks.number, low=0, high=1),
     "clip": _positive, "learning_rate": _positive,
-    "dropout": partial(checks.number, low=0, below=1),
+    "dropout": partial(checks.number, low=0, below=DROPPING_ALL),
     "threshold": lambda name, value: None if value is None else checks.number(name, value),
-    "hidden": lambda name, widths: tuple(_whole(name, width) for width in widths),
-    "epochs": _whole, "window": _whole, "evaluate_every": _whole, "max_episodes": _whole,
+    "hidden": _widths, "epochs": _whole, "window": _whole, "evaluate_every": _whole, "max_episodes": _whole,
+    "env": _environment,
 }
 
 
@@ -111,7 +124,6 @@ class RunConfig:
             checks.choice(name, getattr(self, name), allowed)
         for name, check in FIELD_CHECKS.items():
             object.__setattr__(self, name, check(name, getattr(self, name)))  # numbers become plain: 475 is 475.0
-        rollouts.check(self.env)
 
     @classmethod
     def preset(cls, env: str, algorithm: str) -> Self:

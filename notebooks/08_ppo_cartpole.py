@@ -125,7 +125,7 @@ fig, ax = plots.panels(height=2.8, width=5.5)
 for advantage, color, style in ((1.0, plots.BLUE, "-"), (-1.0, plots.ORANGE, "--")):
     ax.plot(ratios, clipped(ratios, advantage), color=color, linestyle=style, label=f"A = {advantage:+.0f}")
 ax.axvline(1, color=plots.GREY, linewidth=0.8, linestyle=":")
-plots.label(ax, f"One step's part in the objective, c = {clip:g}", "probability ratio ρ", "min(ρ A, clip(ρ) A)", legend="below")
+plots.label(ax, f"One step's part in the objective, c = {clip:g}", "probability ratio ρ", "min(ρ A, clip(ρ) A)", legend="center left")
 plots.show(fig, "A praised step pulls its ratio to the right until the bend, a blamed one to the left until its own. On the other side there is no bend, so that a change in the wrong direction can always be taken back.",
            "Two bent lines against the probability ratio: for a positive advantage rising and flat above 1 + c, for a negative one flat below 1 - c and falling.")
 

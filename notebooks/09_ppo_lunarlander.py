@@ -125,7 +125,7 @@ fig, axes = plots.panels(2, 3, height=2.6, width=12.0, sharex=True, sharey=True)
 for row, criterion in zip(axes, results.CRITERIA, strict=True):
     for ax, (title, pair) in zip(row, pairs.items(), strict=True):
         plots.survival({arm: stats.survival(results.times(runs, arm, criterion)) for arm in pair}, ax, max_episodes)
-        plots.label(ax, f"{title}, by {criterion}", "training episodes" if row is axes[-1] else "", f"share on their way (n = {seeds})" if ax is row[0] else "", legend="below" if row is axes[-1] else False)
+        plots.label(ax, f"{title}, by {criterion}", "training episodes" if ax in axes[-1] else "", f"share on their way (n = {seeds})" if ax in axes[:, 0] else "", legend="lower left")
 plots.show(fig, "Kaplan-Meier curves of PPO with 95 % bands, to the paper's criterion (above) and by training returns (below), from the same runs. Lower and further left is faster; before its first arrival a curve has no band, which is not certainty.",
            "Six panels of survival curves of PPO on LunarLander, two arms in each, by evaluation returns above and by training returns below.")
 

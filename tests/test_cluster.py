@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import threading
+from concurrent.futures import BrokenExecutor
 
 import psutil
 import pytest
@@ -110,6 +111,13 @@ def test_a_run_whose_worker_dies_is_done_again_elsewhere(made, tmp_path):
             killer.join()
     assert first.wait() == -signal.SIGKILL and len(frame) == 4
     assert sorted(record["seed"] for record in study.read(tmp_path / "runs.jsonl").records) == list(range(4))
+
+
+def test_a_run_that_the_cluster_gives_up_is_a_broken_executor(clusters):
+    made = clusters(DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES="0")
+    made.worker()
+    with pytest.raises(BrokenExecutor, match="abort"), study.processes(scheduler=made.address) as executor:
+        executor.submit(os.abort).result(timeout=60)
 
 
 ABSENT = "raise ModuleNotFoundError(\"No module named 'kscore'\")"  # what Python itself would say

@@ -355,7 +355,6 @@ def test_a_comparison_can_be_by_training_returns():
 @pytest.mark.parametrize(("b", "text"), [
     (arm("20 30", first_seed=1), r"'one' and 'two' .* same seeds, got \[0, 1\] and \[1, 2\]"),
     (arm("20 30 40"), r"'one' and 'two' .* got \[0, 1\] and \[0, 1, 2\]"),
-    ([], r"'one' and 'two' .* got \[0, 1\] and \[\]"),
 ])
 def test_arms_of_other_seeds_are_refused_by_name(b, text):
     runs = study.frame({"one": arm("10 20"), "two": b})
@@ -366,8 +365,32 @@ def test_arms_of_other_seeds_are_refused_by_name(b, text):
 
 
 def test_arms_that_nobody_has_run_are_refused_by_name():
-    with pytest.raises(ValueError, match="'x' and 'y'"):
+    with pytest.raises(ValueError, match=r"arm must be one of .*, got 'x'"):
         results.compare(PAIR, "x", "y")
+    with pytest.raises(ValueError, match=r"arm must be one of .*, got 'x'"):
+        results.times(PAIR, "x")
+
+
+def test_a_criterion_that_there_is_not_gets_a_sentence():
+    with pytest.raises(ValueError, match=r"criterion must be one of 'evaluation', 'training', got 'train'"):
+        results.compare(PAIR, *PAIR.arm.unique()[:2], "train")
+
+
+def test_a_seed_counts_once():
+    with pytest.raises(ValueError, match="must have one run of each seed"):
+        results.compare(pd.concat([PAIR, PAIR]), *PAIR.arm.unique()[:2])
+
+
+def test_runs_that_were_not_watched_for_a_criterion_are_not_judged_by_it():
+    stopped = study.frame({"a": arm("20 30 40"), "b": arm("25 35 45")})  # by evaluation, with no word on training
+    assert results.compare(stopped, "a", "b").n == 3
+    with pytest.raises(ValueError, match=f"'a' must .* watched for the training criterion up to the cap of {CAP}"):
+        results.compare(stopped, "a", "b", "training")
+
+
+def test_a_table_needs_an_arm_beside_the_baseline():
+    with pytest.raises(ValueError, match="arms must name at least one beside the baseline"):
+        results.against(PAIR, PAIR.arm.iloc[0], [])
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")

@@ -286,6 +286,18 @@ def test_a_corrupted_middle_line_is_counted_and_its_run_done_again(store, whole,
     assert store.read_bytes().startswith(b"".join(lines))
 
 
+@pytest.mark.parametrize("change", [
+    *({name: None} for name in ("train_returns", "eval_returns", "status", "solved", "solved_at", "episodes", "steps")),
+    {"seed": [1]}, {"train_returns": ["x"]}, {"solved_at": {"evaluation": None}}, {"config": {"normalizer": {}}},
+], ids=str)
+def test_a_record_that_lacks_something_is_damaged(store, whole, change):
+    record = json.loads(whole[2]) | change
+    lacking = {name: value for name, value in record.items() if value is not None or name == "reason"}
+    lines = [*whole[:2], json.dumps(lacking).encode() + b"\n", *whole[3:]]
+    assert damaged_then_run(store, lines) == [study._key_of(json.loads(whole[2]))]
+    assert without_seconds(study.read(store).records) == without_seconds(map(json.loads, whole))
+
+
 def test_empty_lines_do_no_harm(store, whole):
     store.write_bytes(b"\n" + b"\n".join(whole) + b"\n\n")
     contents = study.read(store)
@@ -462,6 +474,26 @@ def test_append_waits_for_a_line_that_is_still_being_written(store):
         file.write(b"1}\n")
     other.join(timeout=60)
     assert store.read_bytes() == b'{"a":1}\n{"a":2}\n'
+
+
+def test_a_reader_waits_for_a_line_that_is_still_being_written(store, whole):
+    found = []
+    reader = threading.Thread(target=lambda: found.append(study.read(store)))
+    with store.open("ab", buffering=0) as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.write(whole[0][:40])
+        reader.start()
+        reader.join(timeout=0.3)
+        assert reader.is_alive()
+        file.write(whole[0][40:])
+    reader.join(timeout=60)
+    assert found[0].damaged == 0 and len(found[0].records) == 1
+
+
+@pytest.mark.parametrize("workers", [0, -1])
+def test_a_number_of_workers_that_cannot_be_gets_a_sentence(workers):
+    with pytest.raises(ValueError, match=f"workers must be at least 1, got {workers}"), study.processes(workers):
+        pass
 
 
 def append_many(store, writer, together):
