@@ -59,7 +59,7 @@ plots.use_style()
 # ## Parameters
 
 # %% tags=["parameters"]
-seeds: int = 6                # runs an arm; the plan names ten, and 6 are recorded so far [2, 10000]
+seeds: int = 10               # runs an arm [2, 10000]
 first_seed: int = 1000        # the first of them; results use 1000 and up [0, inf]
 max_episodes: int = 1500      # the cap: a run that gets here unsolved is censored [1, 100000]
 epochs: int = 5               # PPO's updates on each episode, in every arm; 5 is the released number [1, 100]
