@@ -101,6 +101,7 @@ def _number(pairing: Pairing, runs: pd.DataFrame, published: float) -> Evidence:
     times = results.times(runs, pairing.arms[0], pairing.criterion)
     low, middle, high = np.quantile(np.where(times.met, times.time, np.inf), [0.025, 0.5, 0.975], method="nearest")
     spread = f"median {middle:.0f}, middle 95 % from {low:.0f} to {high:.0f}".replace("inf", "beyond the cap")
+    spread = "over 95 % beyond the cap" if np.isinf(low) else spread
     return Evidence(f"{spread}, n = {len(times.time)}, position {_p(stats.position(published, times))}",
                     lambda _: verdicts.number(published, times))
 

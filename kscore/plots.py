@@ -9,7 +9,7 @@ import seaborn as sns
 from IPython.display import Markdown, display
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator
+from matplotlib.ticker import FuncFormatter, Locator
 
 from kscore.stats import Interval, Survival
 
@@ -105,9 +105,28 @@ def forest(rows: Sequence[tuple[str, Interval, str]], ax: Axes, *, none: float =
     ax.set_yticks(range(len(rows)), [text for text, _, _ in rows])
     ax.set_ylim(len(rows) - 0.4, -0.6)
     ax.set_xscale("log", base=2)
-    ax.xaxis.set_major_locator(LogLocator(base=2**0.25))  # 0.84, 1, 1.2: a narrow axis has more than one number
+    ax.xaxis.set_major_locator(_Factors(none))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.2g}"))
     return ax
+
+
+class _Factors(Locator):
+    """Ticks at equal ratios around a value that is always one of them: 0.84, 1, 1.2 or, on a wide axis, 0.5, 1, 2."""
+
+    def __init__(self, around: float, most: int = 7) -> None:
+        self.around, self.most = around, most
+
+    def __call__(self) -> np.ndarray:
+        return self.tick_values(*self.axis.get_view_interval())
+
+    def tick_values(self, low: float, high: float) -> np.ndarray:
+        """Return the ticks from low to high."""
+        first, last = np.log2([low / self.around, high / self.around])
+        for step in (0.25, 0.5, 1, 2, 4):
+            ticks = np.arange(np.ceil(first / step - 1e-9), np.floor(last / step + 1e-9) + 1) * step
+            if len(ticks) <= self.most:
+                break
+        return self.around * 2**ticks
 
 
 def factors(table: pd.DataFrame) -> list[tuple[str, Interval, str]]:

@@ -286,6 +286,15 @@ def test_a_forest_is_logarithmic_with_plain_numbers(ax):
     assert {"0.5", "1", "2"} <= set(shown) and all(re.fullmatch(r"[\d.]+", text) for text in shown)
 
 
+@pytest.mark.parametrize(("low", "high"), [(0.8, 1.23), (0.28, 1.8), (0.05, 1.1), (0.9, 30.0), (0.3, 0.97)])
+def test_a_forest_names_no_difference_and_a_few_factors_more(ax, low, high):
+    plots.forest([("first", Interval(low, low, high, 50), "kscore")], ax)
+    ax.figure.canvas.draw()
+    shown = [text for text, at in zip(labels(ax.get_xticklabels()), ax.get_xticks(), strict=True)
+             if ax.get_xlim()[0] <= at <= ax.get_xlim()[1]]
+    assert "1" in shown and 3 <= len(shown) <= 7
+
+
 def test_a_forest_can_have_its_line_elsewhere(ax):
     plots.forest(ROWS, ax, none=0.5)
     assert list(ax.get_lines()[0].get_xdata()) == [0.5, 0.5]
