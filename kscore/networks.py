@@ -109,18 +109,15 @@ def _parameter(values: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
     return parameter
 
 
-DROPPING_ALL = 1 - 2**-17  # from here on a probability that is rounded to 16 bits would leave no unit
-
-
 class Dropout:
     """A source of dropout masks from a random stream of its own."""
 
     def __init__(self, probability: float, widths: Sequence[int], rng: np.random.Generator) -> None:
-        checks.number("dropout", probability, low=0, below=DROPPING_ALL)
+        checks.number("dropout", probability, low=0, below=1)
         self.widths = tuple(widths)
         bits = 8 if (probability * 2**8).is_integer() else 16
         self._word = np.dtype(f"uint{bits}")
-        self._dropped = round(probability * 2**bits)
+        self._dropped = min(round(probability * 2**bits), 2**bits - 1)  # however close to 1, not every unit
         self._kept = np.float32(2**bits / (2**bits - self._dropped))
         self._source = rng.bit_generator
 

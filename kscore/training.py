@@ -19,7 +19,7 @@ import torch
 
 from kscore import checks, normalizers, provenance, rollouts
 from kscore.algorithms import ALGORITHMS, Adam, Agent, Diverged, normalization
-from kscore.networks import ACTIVATIONS, DROPPING_ALL, Dropout, Memory, Network, Policy
+from kscore.networks import ACTIVATIONS, Dropout, Memory, Network, Policy
 
 PROTOCOL_VERSION = 1
 """Changes whenever a change to the code would change a run's result; records of two versions are never mixed."""
@@ -83,7 +83,7 @@ FIELD_CHECKS = {
     "normalize_advantages": _flag, "full_window": _flag,
     "gamma": partial(checks.number, low=0, high=1), "lam": partial(checks.number, low=0, high=1),
     "clip": _positive, "learning_rate": _positive,
-    "dropout": partial(checks.number, low=0, below=DROPPING_ALL),
+    "dropout": partial(checks.number, low=0, below=1),
     "threshold": lambda name, value: None if value is None else checks.number(name, value),
     "hidden": _widths, "epochs": _whole, "window": _whole, "evaluate_every": _whole, "max_episodes": _whole,
     "env": _environment,

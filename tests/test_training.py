@@ -392,7 +392,7 @@ def test_presets_are_the_released_settings():
     {"algorithm": "a2c"}, {"normalizer": {"name": "zsocre"}}, {"normalizer": "zscore"}, {"signal": "rewards"},
     {"gamma": 1.5}, {"lam": -1}, {"epochs": 0}, {"epochs": 2.0}, {"clip": 0}, {"learning_rate": math.nan},
     {"hidden": (0,)}, {"activation": "tanh"}, {"dropout": 1.0}, {"threshold": "high"}, {"criterion": "test"},
-    {"hidden": 128}, {"hidden": None}, {"env": 5}, {"env": []}, {"dropout": 0.999999}, {"dropout": -1},
+    {"hidden": 128}, {"hidden": None}, {"env": 5}, {"env": []}, {"dropout": -1},
     {"window": 0}, {"full_window": 1}, {"evaluate_every": 0}, {"max_episodes": True}, {"policy_reduction": "max"},
 ])
 def test_a_bad_field_is_an_error_at_once(bad):
@@ -401,7 +401,7 @@ def test_a_bad_field_is_an_error_at_once(bad):
 
 
 def test_bounds_of_a_fraction_are_said_together():
-    with pytest.raises(ValueError, match="dropout must be at least 0 and less than 0.99999., got -1"):
+    with pytest.raises(ValueError, match="dropout must be at least 0 and less than 1, got -1"):
         tiny_config(dropout=-1)
 
 
@@ -409,6 +409,10 @@ def test_numbers_of_numpy_are_plain_in_a_config():
     config = tiny_config(normalizer={"name": "kscore", "R": np.int64(1), "Q": np.float32(0.5)})
     assert config == tiny_config(normalizer={"name": "kscore", "R": 1, "Q": 0.5})
     assert {type(value) for value in config.normalizer.values()} == {str, int, float}
+
+
+def test_a_dropout_of_nearly_one_trains():
+    assert train(tiny_config(dropout=0.999999, max_episodes=2), 0)["status"] == "censored"
 
 
 def test_a_policy_without_hidden_layers_trains_whatever_its_dropout():
