@@ -401,7 +401,7 @@ placed.round(3)
 
 # %% [markdown]
 # The position says how unusual a number is among our runs of a method: below 0.05 it lies in the outer tails.
-# Mind how little that asks: with so few runs a number must lie beyond all of them (exercise 3), and where runs are censored no number below the cap can lie in the upper tail.
+# That is a weak test: with so few runs only a number beyond all of them is found unusual (exercise 3), and where runs are censored no number below the cap can lie in the upper tail.
 
 # %%
 single = {"neither over adaptive refit, the released notebook": (results.times(runs_notebook, "none"), results.times(runs_notebook, "adaptive_refit")), "Z-Score over adaptive refit, same seed": (zscore, kalman)}
