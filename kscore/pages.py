@@ -48,7 +48,7 @@ table { font-size: 0.8rem !important; }
 .jp-InputPrompt, .jp-OutputPrompt, .jp-InputCollapser, .jp-OutputCollapser { display: none; }
 @media print {
   tr, figure, img { break-inside: avoid; }
-  img { max-height: 150mm; width: auto; }
+  img { max-height: 138mm; width: auto; }
   h2, h3 { break-after: avoid; }
   .jp-Notebook, .jp-Cell, .jp-Cell > div, .jp-OutputArea, .jp-OutputArea > div, .jp-OutputArea-output {
     break-inside: auto; display: block; overflow: visible;
