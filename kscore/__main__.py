@@ -57,7 +57,8 @@ def _parser() -> argparse.ArgumentParser:
 
     run = command("run", _run, "execute chapters with papermill and write an HTML page of each",
                   "`kscore run --resume` with the same options does what is left.",
-                  epilog="Example: kscore run 05 -p seeds 10 --sweep learning_rate=0.003,0.01 --out build/steps")
+                  epilog="Example: kscore run 05 -p seeds 10 -p store build/mine --sweep learning_rate=0.003,0.01 "
+                         "--out build/steps")
     takes_chapters(run)
     run._negative_number_matcher = re.compile(r"-\.?\d")  # as in newer Pythons: -1e-4 is a value, not an option
     run.add_argument("-p", "--parameter", nargs=2, action="append", default=[], metavar=("NAME", "VALUE"),

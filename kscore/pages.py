@@ -17,6 +17,13 @@ FIGURES = NOTEBOOKS / "figures"
 FIGURE_TAG = "figure-file:"
 """A cell tagged `figure-file:NAME.png` has its picture published as `notebooks/figures/NAME.png` too."""
 
+OTHER_PARAMETERS = """> **Run with parameters of its own.** The numbers, tables and figures of this page are those of
+> this run. The sentences around them were written for the published parameters, and may not fit."""
+
+PAGE_STYLE = """<style>
+.jp-InputArea-editor { overflow-x: auto !important; }
+</style>"""
+
 NO_ALT = "No description has been provided for this image"  # what the exporter writes in its place
 
 
@@ -29,8 +36,10 @@ def write_page(notebook: Path) -> Path:
         for output in cell.get("outputs", []):
             if "text/markdown" in output.get("data", {}):
                 output.data["text/markdown"] = _linked_to_pages(output.data["text/markdown"])
-    page = notebook.with_suffix(".html")
-    page.write_text(_page(content, HTMLExporter(), notebook.stem), encoding="utf-8")
+    if any("injected-parameters" in cell.metadata.get("tags", []) for cell in content.cells):
+        content.cells.insert(1, nbformat.v4.new_markdown_cell(OTHER_PARAMETERS))
+    page, text = notebook.with_suffix(".html"), _page(content, HTMLExporter(), notebook.stem)
+    page.write_text(text.replace("</head>", f"{PAGE_STYLE}</head>", 1), encoding="utf-8")
     return page
 
 
@@ -61,6 +70,9 @@ def write_report(notebook: Path, report: Path) -> Path:
     """Write an executed notebook as one printable HTML file: words, tables and figures, no code, nothing to load."""
     content = nbformat.read(notebook, as_version=4)
     content.cells = [cell for cell in content.cells if not _only_for_running(cell)]
+    for cell in content.cells:
+        if cell.cell_type == "markdown":
+            cell.source = re.sub(r"\[([^\]]*)\]\(\d\d_\w+\.ipynb\)", r"\1", cell.source)  # it stands alone
     page = _page(content, HTMLExporter(exclude_input=True, exclude_output_prompt=True), notebook.stem)
     page = re.sub(r"<script\b.*?</script>", "", page, flags=re.DOTALL)  # for formulas and diagrams; it has none
     report.write_text(page.replace("</head>", f"{PRINT_STYLE}</head>", 1), encoding="utf-8")

@@ -17,7 +17,7 @@
 # %% [markdown]
 # # 11 The replication report
 #
-# **Claim.** Of the paper's rankings, factors and statements on stability, few hold over many seeds; half of its single numbers or more could be one of our runs. With the released settings, Algorithm 1 with a fixed noise takes about two to three times as many episodes on CartPole as a running Z-Score. Tuned, or in its adaptive form, it comes near the Z-Score with most learners; with PPO the adaptive form is behind, clearly so on LunarLander. Between the released per-episode filter and the Z-Score beside it no difference is found on CartPole, except with PPO, where it is slower. On LunarLander no filter is found to be faster than a Z-Score. What the streamed filter needs most is a long memory.
+# **Claim.** Of the paper's rankings, factors and statements on stability, few hold over many seeds; half of its single numbers or more could be one of our runs. With the released settings, Algorithm 1 with a fixed noise takes about two to three and a half times as many episodes on CartPole as a running Z-Score. Tuned, or in its adaptive form, it comes near the Z-Score with most learners; with PPO the adaptive form is behind, clearly so on LunarLander. Between the released per-episode filter and the Z-Score beside it no difference is found on CartPole, except with PPO, where it is slower. On LunarLander no filter is found to be faster than a Z-Score. What the streamed filter needs most is a long memory.
 #
 # *For* readers of the paper, and readers who want to see how such a check is done.
 # *Know first:* what a policy, an episode and a return are; the words of the table below link to the chapters that explain them.

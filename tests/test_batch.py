@@ -496,17 +496,32 @@ def test_pages_have_the_alt_text_of_every_figure(notebook, executed):
     assert 'alt="one &quot;quoted&quot;"' in page and 'alt="two"' in page
 
 
+@pytest.mark.parametrize("injected", [False, True])
+def test_a_page_of_other_parameters_says_so(notebook, executed, injected):
+    def inject(content):
+        content.cells[1].metadata["tags"] = ["injected-parameters"] if injected else ["parameters"]
+
+    page = pages.write_page(executed(notebook("seeds = 3"), HELLO, change=inject)).read_text(encoding="utf-8")
+    assert ("Run with parameters of its own" in page) == injected
+
+
+def test_long_lines_of_code_can_be_reached_on_a_page(notebook, executed):
+    page = pages.write_page(executed(notebook("a"), HELLO)).read_text(encoding="utf-8")
+    assert page.rindex(".jp-InputArea-editor { overflow-x: auto !important; }") < page.index("</head>")
+
+
 def test_the_report_is_one_file_of_words_and_figures(notebook, executed, tmp_path):
     source = notebook("secret = 1  # a comment", "plots.show()", name="11_replication_report")
 
     def add_words(content):
-        content.cells[1:1] = [new_markdown_cell("## Setup"), new_markdown_cell("Kept.\n\nText."),
+        content.cells[1:1] = [new_markdown_cell("## Setup"), new_markdown_cell("Kept.\n\nText, [05](05_name.ipynb)."),
                               new_markdown_cell("**Exercise 1.** Think.")]
 
     run = executed(source, HELLO, picture("an empty pair of axes"), change=add_words)
     page = pages.write_report(run, tmp_path / "report.html").read_text(encoding="utf-8")
     assert "Kept." in page and "hello" in page and 'alt="an empty pair of axes"' in page
     assert "secret" not in page and ">Setup" not in page and "Exercise" not in page
+    assert "Text, 05." in page and ".ipynb" not in page  # a printed page leads nowhere
     assert "@page" in page and not re.search(r"(src|href)=.?https?:", page) and "<script" not in page
 
 
