@@ -201,9 +201,9 @@ legible(report)
 # - *T1.0, as released.* The factor is that of the released notebook's two arms, of which the second normalizes nothing. A section below says what follows.
 
 # %%
-def arrivals(file: str, *arms: str, criterion: str = "evaluation") -> str:
+def arrivals(file: str, *arms: str) -> str:
     """Return how many runs of each of some arms arrived, in words."""
-    counts = {arm: results.times(runs[file], arm, criterion).met for arm in arms}
+    counts = {arm: results.times(runs[file], arm).met for arm in arms}
     return " and ".join(f"{met.sum()} of {len(met)} ({plots.METHODS[arm]['label']})" for arm, met in counts.items())
 
 
