@@ -196,7 +196,7 @@ def detectable(b: Times, *, alpha: float = ALPHA, power: float = 0.8, trials: in
     """Return the smallest factor by which an arm must be faster than `b` for the log-rank test to find it.
 
     Both arms are simulated: seeds drawn from `b` again, those of the faster arm with their times divided by the factor.
-    When a run that did not arrive would have arrived is drawn from a Weibull distribution fitted to `b`.
+    The arrival of a run that was never seen to arrive is drawn from a Weibull distribution fitted to `b`.
     Infinite if even the largest of FACTORS is found too rarely, not a number if fewer than two runs of `b` arrived.
     """
     if np.sum(b.met) < 2:
