@@ -79,6 +79,16 @@ def survival(curves: Mapping[str, Survival], ax: Axes, cap: int) -> Axes:
     return ax
 
 
+def survivals(rows: Mapping[str, Mapping[str, Mapping[str, Survival]]], axes: np.ndarray, cap: int) -> None:
+    """Draw survival curves in a grid, (rows, columns): by what it is judged, then which arms share a panel."""
+    for line, (judged, groups) in zip(axes, rows.items(), strict=True):
+        for ax, (title, curves) in zip(line, groups.items(), strict=True):
+            survival(curves, ax, cap)
+            n = ", ".join(sorted({str(curve.n) for curve in curves.values()}))
+            label(ax, f"{title}, {judged}", "training episodes" if ax in axes[-1] else "",
+                  f"share on their way (n = {n})" if ax in axes[:, 0] else "", legend="lower left")
+
+
 def learning(curves: np.ndarray, arm: str, ax: Axes) -> Axes:
     """Draw evaluation returns, (runs, episodes): each run faint, the median and the band of the middle half before."""
     look = method(arm)

@@ -133,10 +133,7 @@ Markdown(f"{len(every)} runs, {every.steps.sum() / 1e6:.0f} million environment 
 # %%
 pairs = {"as written": ("adaptive", "running"), "as released": ("adaptive_refit", "zscore"), "beside them": ("refit", "none")}
 fig, axes = plots.panels(2, 3, height=2.6, width=12.0, sharex=True, sharey=True)
-for row, criterion in zip(axes, results.CRITERIA, strict=True):
-    for ax, (title, pair) in zip(row, pairs.items(), strict=True):
-        plots.survival({arm: stats.survival(results.times(runs, arm, criterion)) for arm in pair}, ax, max_episodes)
-        plots.label(ax, f"{title}, by {criterion}", "training episodes" if ax in axes[-1] else "", f"share on their way (n = {seeds})" if ax in axes[:, 0] else "", legend="lower left")
+plots.survivals({f"by {criterion}": {title: {arm: stats.survival(results.times(runs, arm, criterion)) for arm in pair} for title, pair in pairs.items()} for criterion in results.CRITERIA}, axes, max_episodes)
 plots.show(fig, "Kaplan-Meier curves with 95 % bands, to the paper's criterion (above) and to that of the released files (below), from the same runs. Lower and further left is faster; before its first arrival a curve has no band, which is not certainty.",
            "Six panels of survival curves on LunarLander, two arms in each, by evaluation returns above and by training returns below.")
 

@@ -122,10 +122,7 @@ Markdown(f"{len(runs)} runs, {runs.steps.sum() / 1e6:.0f} million environment st
 # %%
 pairs = {"stream and running": ("adaptive", "running"), "per episode": ("adaptive_refit", "zscore"), "beside them": ("refit", "none")}
 fig, axes = plots.panels(2, 3, height=2.6, width=12.0, sharex=True, sharey=True)
-for row, criterion in zip(axes, results.CRITERIA, strict=True):
-    for ax, (title, pair) in zip(row, pairs.items(), strict=True):
-        plots.survival({arm: stats.survival(results.times(runs, arm, criterion)) for arm in pair}, ax, max_episodes)
-        plots.label(ax, f"{title}, by {criterion}", "training episodes" if ax in axes[-1] else "", f"share on their way (n = {seeds})" if ax in axes[:, 0] else "", legend="lower left")
+plots.survivals({f"by {criterion}": {title: {arm: stats.survival(results.times(runs, arm, criterion)) for arm in pair} for title, pair in pairs.items()} for criterion in results.CRITERIA}, axes, max_episodes)
 plots.show(fig, "Kaplan-Meier curves of PPO with 95 % bands, to the paper's criterion (above) and by training returns (below), from the same runs. Lower and further left is faster; before its first arrival a curve has no band, which is not certainty.",
            "Six panels of survival curves of PPO on LunarLander, two arms in each, by evaluation returns above and by training returns below.")
 
@@ -243,14 +240,12 @@ needed = f"more than {sizes[-1]}" if enough is None else f"between {sizes[sizes.
 smallest = f"about {least:g}" if least else f"above {stats.FACTORS[-1]:g}"
 arrivals = int(pilot_times.met.sum())
 Markdown(f"With {seeds} seeds an arm the smallest factor that would be found with 80 % probability is {smallest}. "
-         f"The published {true_factor:.2f} would need {needed} seeds an arm. (The pilot has {arrivals} arrivals.)"
+         f"The published {true_factor:.2f} would need {needed} seeds an arm. (The pilot has {arrivals} arrivals.) "
+         f"False alarms lie between {min(curves[1.0]):.0%} and {max(curves[1.0]):.0%}; each point is a share of {trials} studies, with a standard error of {100 * np.sqrt(0.05 * 0.95 / trials):.1f} percentage points."
          if arrivals > 1 else f"Only {arrivals} of {len(pilot_times.time)} runs arrived: too few to say anything about power.")
 
-# %%
-Markdown(f"False alarms lie between {min(curves[1.0]):.0%} and {max(curves[1.0]):.0%}. Each point is a share of {trials} studies, with a standard error of {100 * np.sqrt(0.05 * 0.95 / trials):.1f} percentage points.")
-
 # %% [markdown]
-# So they lie about where they should; with few runs the log-rank test, an approximation for many, may alarm a little too often.
+# The false alarms lie about where they should; with few runs the log-rank test, an approximation for many, may alarm a little too often.
 # A factor of two is found by nearly every study of ten seeds; the published factor is missed by most of them.
 # The report (chapter 11) gives detectable factors as well, from the recorded runs of one arm drawn again; there the Weibull distribution only says what lies beyond the cap.
 

@@ -243,6 +243,18 @@ def test_learning_shows_runs_median_and_middle_half(ax):
     assert labels(ax.legend().get_texts()) == ["K-Score, stream"]  # one entry, not one a run
 
 
+def test_survival_curves_in_a_grid_have_their_words_where_they_are_read():
+    curve = stats.survival(stats.Times(np.array([10, 20, 30]), np.array([True, True, False])))
+    rows = {f"by {what}": {"one": {"kscore": curve}, "two": {"zscore": curve, "none": curve}} for what in ("x", "y")}
+    _, axes = plots.panels(2, 2)
+    plots.survivals(rows, axes, 40)
+    assert [ax.get_title(loc="left") for ax in axes.flat] == ["one, by x", "two, by x", "one, by y", "two, by y"]
+    assert [bool(ax.get_xlabel()) for ax in axes.flat] == [False, False, True, True]
+    assert [ax.get_ylabel() for ax in axes.flat] == ["share on their way (n = 3)", ""] * 2
+    assert [labels(ax.get_legend().get_texts()) for ax in axes[0]] == [["K-Score, stream"],
+                                                                       ["Z-Score, per episode", "none"]]
+
+
 def test_the_more_runs_the_fainter_each(ax):
     plots.learning(np.zeros((50, 2)), "kscore", ax)
     assert {line.get_alpha() for line in ax.get_lines()[:50]} == {0.2}
