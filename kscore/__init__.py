@@ -1,15 +1,9 @@
-"""What the chapters share: the filter, the normalizers, the pictures and the batch runner.
+"""What the chapters share, room by room; each room uses only those before it.
 
-Importing this package imports neither torch nor gymnasium, so that the theory chapters start at once.
+`filters`, `normalizers`: the idea, on numpy alone. `rl`: one training run. `study`: many of them. `analysis`: what they
+say. `figures`: pictures of it. `chapters`: the notebooks that tell it. Importing this package imports none of them.
 """
 
 from importlib.metadata import version
-from pathlib import Path
 
 __version__ = version("kscore")
-
-ROOT = Path(__file__).resolve().parent.parent
-"""The project's root: notebooks and commands find `data/` and `notebooks/` from here, wherever they are started."""
-
-DATA = ROOT / "data"
-NOTEBOOKS = ROOT / "notebooks"

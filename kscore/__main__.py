@@ -3,15 +3,17 @@
 import argparse
 import os
 import re
+import shutil
 import signal
 import sys
+import threading
+import time
 from collections.abc import Iterable
 from concurrent.futures import BrokenExecutor
+from contextlib import suppress
 from pathlib import Path
 
-from kscore import DATA, ROOT, chapters
-
-BUILD = ROOT / "build"
+from kscore.project import ARCHIVE, BUILD, located, need_checkout, shown
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -19,12 +21,17 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # being told to end is like Ctrl-C
     try:
+        need_checkout(f"kscore {options.name}")
         code = options.command(options)
         sys.stdout.flush()  # here, where somebody who listens no more is noticed
         return code
     except ValueError as mistake:
         print(f"kscore: {mistake}", file=sys.stderr)
         return 2
+    except ModuleNotFoundError as missing:
+        print(f"kscore: {missing.name} is not installed, and `kscore {options.name}` needs it: `make run` installs all "
+              "that the chapters need, `pip install -e '.[notebooks]'` does so by hand", file=sys.stderr)
+        return 1
     except BrokenPipeError:  # whoever was listening has heard enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
@@ -47,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     def command(name: str, does: callable, about: str, go_on: str = "Nothing is lost.", among: object = commands,
                 **details: str):
         added = among.add_parser(name, help=about, description=f"{about[0].upper()}{about[1:]}.", **details)
-        added.set_defaults(command=does, go_on=go_on)
+        added.set_defaults(command=does, go_on=go_on, name=name)
         return added
 
     def takes_chapters(added: argparse.ArgumentParser) -> None:
@@ -57,8 +64,7 @@ def _parser() -> argparse.ArgumentParser:
 
     run = command("run", _run, "execute chapters with papermill and write an HTML page of each",
                   "`kscore run --resume` with the same options does what is left.",
-                  epilog="Example: kscore run 05 -p seeds 10 -p store build/mine --sweep learning_rate=0.003,0.01 "
-                         "--out build/steps")
+                  epilog="Example: kscore run 05 -p seeds 10 --sweep learning_rate=0.003,0.01 --out build/steps")
     takes_chapters(run)
     run._negative_number_matcher = re.compile(r"-\.?\d")  # as in newer Pythons: -1e-4 is a value, not an option
     run.add_argument("-p", "--parameter", nargs=2, action="append", default=[], metavar=("NAME", "VALUE"),
@@ -67,7 +73,8 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--sweep", action="append", default=[], metavar="NAME=A,B,C",
                      help="run once for each value; several sweeps make a grid")
     run.add_argument("--profile", default="default", help="a named set of parameters: default, quick or full")
-    run.add_argument("--jobs", type=_positive(int), default=1, help="how many chapters to execute at once (default: 1)")
+    run.add_argument("--jobs", type=_positive(int), default=os.cpu_count(),
+                     help="how many chapters to execute at once (default: one a core)")
     run.add_argument("--out", type=Path, help="folder for the results (default: build, or build/PROFILE)")
     run.add_argument("--timeout", type=_positive(float), metavar="SECONDS", help="time that a whole chapter may take")
     run.add_argument("--resume", action="store_true", help="do only what is missing or did not end well")
@@ -76,12 +83,15 @@ def _parser() -> argparse.ArgumentParser:
     ending.add_argument("--fail-fast", action="store_true", help="stop at the first chapter that fails")
     ending.add_argument("--keep-going", action="store_true", help="execute the others if one fails (the default)")
 
-    study = command("study", _study, "train what the recorded study lacks, without notebooks",
+    study = command("study", _study, "train what the archive of recorded runs lacks, without notebooks",
                     "Every finished run is kept; the same command goes on.")
     study.add_argument("parts", nargs="*", help="chapter (05), or part of the study by name or glob; all without one")
     study.add_argument("--workers", type=_positive(int), help="how many runs to train at once (default: one a core)")
-    study.add_argument("--store", type=Path, default=DATA / "runs", help="folder of the runs (default: data/runs)")
     study.add_argument("--scheduler", metavar="ADDRESS", help="train on a Dask cluster, tcp://host:port")
+    where = study.add_mutually_exclusive_group()
+    where.add_argument("--store", type=Path, help="folder of your own for what the archive lacks, from the project's "
+                       "root (default: build/runs)")
+    where.add_argument("--record", action="store_true", help="append to the archive itself, data/runs")
 
     publish = command("publish", _publish, "copy the outputs of the last run into the chapters")
     takes_chapters(publish)
@@ -117,14 +127,13 @@ def _positive(kind: type) -> callable:
 
 
 def _list(options: argparse.Namespace) -> int:
-    from kscore import batch
+    from kscore.chapters import notebooks, parameters, status
 
-    entries = batch.latest(BUILD)
-    for chapter in chapters.chapters(options.chapters):
+    entries = status.latest(BUILD)
+    for chapter in notebooks.find(options.chapters):
         last = entries.get(chapter.stem)
         print(f"{chapter.stem}  ({_told(last) if last else 'not run yet'})")
-        known = chapters.parameters(chapter).values()
-        for p in known:
+        for p in parameters.of(chapter).values():
             allowed = f"; {p.allowed}" if p.words or p.low is not None else ""
             print(f"    {p.name}: {p.kind} = {p.default!r:.40}  {p.about}{allowed}")
     return 0
@@ -136,33 +145,33 @@ def _told(entry: dict) -> str:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from kscore import batch
+    from kscore.chapters import runner, status
 
     todo, out = _tasks(options), _folder(options)
     _check_sources({task.source for task in todo})
     if options.scheduler:
         _hand_on(options.scheduler)
-    entries = batch.latest(out)
+    entries = status.latest(out)
     for task in todo:
         if entries.get(task.name, {}).get("status") == "running":
             raise ValueError(f"{task.name} is being run into {out} already, by process {entries[task.name]['runner']}")
-    left = [task for task in todo if not (options.resume and batch.done(task, entries))]
-    outcomes = {task.name: batch.Outcome(task.name, "done before") for task in todo}
-    outcomes |= {outcome.name: outcome for outcome in batch.run(
+    left = [task for task in todo if not (options.resume and status.done(task, entries))]
+    outcomes = {task.name: status.Outcome(task.name, "done before") for task in todo}
+    outcomes |= {outcome.name: outcome for outcome in runner.run(
         left, out, jobs=options.jobs, timeout=options.timeout, fail_fast=options.fail_fast, watch=_Progress(len(left)))}
     return _summary(list(outcomes.values()), out)
 
 
 def _hand_on(scheduler: str) -> None:
     """Let the kernels find a cluster, once it is known that it can be used."""
-    from kscore import cluster
+    from kscore.study import cluster
 
     with cluster.executor(scheduler):
         os.environ["DASK_SCHEDULER_ADDRESS"] = scheduler
 
 
 def _check_sources(sources: Iterable[Path]) -> None:
-    from kscore import pages  # here, because a mistake on the command line is told before these seconds
+    from kscore.chapters import pages  # here, because a mistake on the command line is told before these seconds
 
     for source in sorted(sources):
         pages.check_pair(source)
@@ -170,14 +179,14 @@ def _check_sources(sources: Iterable[Path]) -> None:
 
 def _summary(outcomes: list, out: Path) -> int:
     """Say how it went, and return 0 only if all went well."""
-    from kscore import batch, pages
+    from kscore.chapters import runner
 
-    print(f"\n{batch.table(outcomes)}\n")
+    print(f"\n{runner.table(outcomes)}\n")
     for outcome in outcomes:
         if outcome.error:
             print(f"{outcome.name}: {_where(outcome.cell)}{outcome.error}")
-    print(f"The executed notebooks and their HTML pages are in {pages.shown(out)}/; "
-          f"start with {pages.shown(out / outcomes[0].name)}.html")
+    print(f"The executed notebooks and their HTML pages are in {shown(out)}/; "
+          f"start with {shown(out / outcomes[0].name)}.html")
     return 0 if all(outcome.good for outcome in outcomes) else 1
 
 
@@ -191,58 +200,80 @@ def _folder(options: argparse.Namespace) -> Path:
 
 def _tasks(options: argparse.Namespace) -> list:
     """Return what is to be executed, with every parameter checked before anything runs."""
-    from kscore import batch
+    from kscore.chapters import notebooks, parameters, runner
 
-    chosen = chapters.chapters(options.chapters)
+    chosen = notebooks.find(options.chapters)
     given = {chapter.stem: {} for chapter in chosen}
-    for source in (chapters.profile(options.profile), chapters.from_file(options.file, chosen) if options.file else {}):
+    from_file = parameters.from_file(options.file, chosen) if options.file else {}
+    for source in (parameters.profile(options.profile), from_file):
         for stem in given:
             given[stem] |= source.get(stem, {})
     for stem in given:
         given[stem] |= dict(options.parameter)
-    made = batch.tasks(chosen, given, chapters.grid(options.sweep), _folder(options))
-    return [task._replace(parameters=chapters.check(task.source, task.parameters)) for task in made]
+    made = runner.tasks(chosen, given, parameters.grid(options.sweep), _folder(options))
+    return [task._replace(parameters=parameters.check(task.source, task.parameters)) for task in made]
 
 
 class _Progress:
-    """Say which chapter is at which cell: on one line where there is a terminal, once a chapter elsewhere."""
+    """Say how far the chapters are: on one line where there is a terminal, a line now and then elsewhere."""
+
+    OFTEN = 30.0  # seconds between two lines about the same chapter
 
     def __init__(self, count: int) -> None:
-        self.count, self.running = count, {}
+        self.count, self.running, self.told = count, {}, {}
+        self.lock = threading.Lock()
 
-    def __call__(self, task: object, cell: int, cells: int) -> None:
-        begins = task.name not in self.running
-        self.running[task.name] = f"{task.name}: cell {cell} of {cells}"
-        if sys.stderr.isatty():
-            print(f"\r\033[K{self.running[task.name]}", end="\n" if cell == cells else "", file=sys.stderr, flush=True)
-        elif begins:
-            print(f"running {task.name} ({len(self.running)} of {self.count}) ...", flush=True)
+    def __call__(self, task: object, cell: int, cells: int, doing: str) -> None:
+        with self.lock:
+            begins, ends = task.name not in self.told, cell == cells
+            self.running[task.name] = f"{task.name}: cell {cell} of {cells}" + (f", {doing}" if doing else "")
+            if sys.stderr is not None and sys.stderr.isatty():
+                line = " | ".join(self.running.values())[:shutil.get_terminal_size().columns - 1]
+                _tell(f"\r\033[K{self.running[task.name] if ends else line}", end="\n" if ends else "")
+            elif begins or time.monotonic() - self.told[task.name] > self.OFTEN:
+                where = f" ({len(self.told) + 1} of {self.count})" if begins else ""
+                _tell(f"running {self.running[task.name]}{where}")
+                self.told[task.name] = time.monotonic()
+            self.told.setdefault(task.name, time.monotonic())
+            if ends:
+                del self.running[task.name]
+
+
+def _tell(words: str, end: str = "\n") -> None:
+    """Write progress; somebody who cannot be told any more does not end the work."""
+    with suppress(OSError, ValueError):
+        print(words, end=end, file=sys.stderr, flush=True)
 
 
 def _study(options: argparse.Namespace) -> int:
-    from kscore import experiments, results, study  # here, because the other commands do not need torch
+    from kscore import study
+    from kscore.study import plan, store
 
-    parts, runs = experiments.chosen(options.parts), {}
+    folder = ARCHIVE if options.record else located(options.store or store.OWN)
+    runs = {}
     with study.processes(options.workers, options.scheduler) as executor:
-        def fill(name: str, part: experiments.Experiment) -> None:
-            store, planned = options.store.absolute() / f"{name}.jsonl", len(part.configs) * len(part.seeds)
-            missing = planned - len(study.recorded(part.configs, part.seeds, store))
-            print(f"{name}: {planned} runs, {missing or 'none'} of them to be trained", flush=True)
-            runs[name] = study.run(part.configs, part.seeds, store, executor)
-
-        for name, part in parts.items():
-            fill(name, part)
-        for name, part in results.winners(parts, runs).items():  # known only now
-            fill(name, part)
+        for name in plan.chosen(options.parts):
+            winners = {kind: _winner(plan.part(grid), runs[grid]) for kind, grid in plan.grids_of(name).items()}
+            part = plan.part(name, **{"winners": winners} if winners else {})
+            here = len(study.recorded(part.configs, part.seeds, ARCHIVE / part.file, folder / part.file))
+            print(f"{name}: {part.runs} runs, {part.runs - here or 'none'} of them to be trained", flush=True)
+            runs[name] = study.record(part, executor) if options.record else study.runs(part, folder, executor)
     return 0
 
 
-def _publish(options: argparse.Namespace) -> int:
-    from kscore import batch, pages
+def _winner(grid: object, runs: object) -> object:
+    """Return the best setting of a grid."""
+    from kscore import analysis
 
-    chosen = chapters.chapters(options.chapters)
+    return grid.configs[analysis.best(runs)]
+
+
+def _publish(options: argparse.Namespace) -> int:
+    from kscore.chapters import notebooks, pages, status
+
+    chosen = notebooks.find(options.chapters)
     _check_sources(chosen)
-    entries = batch.latest(options.out)
+    entries = status.latest(options.out)
     for source in chosen:
         if entries.get(source.stem, {}).get("status", "ok") != "ok":
             raise ValueError(f"the last run of {source.stem} into {options.out} did not end well "
@@ -253,21 +284,21 @@ def _publish(options: argparse.Namespace) -> int:
 
 
 def _report(options: argparse.Namespace) -> int:
-    from kscore import batch, pages
+    from kscore.chapters import notebooks, pages, runner
 
-    source, = chapters.chapters(["11_replication_report"])
+    source, = notebooks.find(["11_replication_report"])
     _check_sources([source])
-    task, = batch.tasks([source], {}, [{}], options.out.absolute())
-    outcome, = batch.run([task], task.target.parent, watch=_Progress(1))
+    task, = runner.tasks([source], {}, [{}], options.out.absolute())
+    outcome, = runner.run([task], task.target.parent, watch=_Progress(1))
     if not outcome.good:
         print(f"{outcome.name}: {_where(outcome.cell)}{outcome.error}")
         return 1
-    print(f"written: {pages.shown(pages.write_report(task.target, task.target.with_name('report.html')))}")
+    print(f"written: {shown(pages.write_report(task.target, task.target.with_name('report.html')))}")
     return 0
 
 
 def _student(options: argparse.Namespace) -> int:
-    from kscore import course
+    from kscore.chapters import course
 
     written = course.student(options.out, options.chapters)
     print(f"written into {options.out}: " + ", ".join(path.stem for path in written))
@@ -276,7 +307,7 @@ def _student(options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace) -> int:
     """Print the points; 0 if the answers passed all their checks."""
-    from kscore import course
+    from kscore.chapters import course
 
     results = course.check(options.file, options.timeout)
     print(course.table(results))
@@ -284,9 +315,9 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _status(options: argparse.Namespace) -> int:
-    from kscore import batch
+    from kscore.chapters import status
 
-    entries = batch.latest(options.out)
+    entries = status.latest(options.out)
     if not entries:
         print(f"Nothing has been run into {options.out} yet.")
     for name, entry in sorted(entries.items()):

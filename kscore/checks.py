@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable
 from difflib import get_close_matches
+from importlib import import_module
 from numbers import Real
 
 import numpy as np
@@ -38,6 +39,38 @@ def variance(name: str, value: float, *, positive: bool = False) -> float:
     return number(name, value, low=0, high=LARGEST_VARIANCE)
 
 
+def positive(name: str, value: float) -> float:
+    """Return `value` as a plain float if it is above zero."""
+    if number(name, value) <= 0:
+        raise ValueError(f"{name} must be positive, got {value}")
+    return float(value)
+
+
+def whole(name: str, value: int, *, low: int = 1, high: float = math.inf) -> int:
+    """Return `value` as a plain int if it is a whole number in [low, high]."""
+    if isinstance(value, np.integer):
+        value = value.item()
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        upper = "" if high == math.inf else f" and at most {high}"
+        raise ValueError(f"{name} must be a whole number of at least {low}{upper}, got {value!r}")
+    return value
+
+
+LARGEST_SEED = 2**63 - 1  # what a table's column of whole numbers can hold
+
+
+def seed(name: str, value: int) -> int:
+    """Return `value` as a plain int if it can be the seed of a run."""
+    return whole(name, value, low=0, high=LARGEST_SEED)
+
+
+def flag(name: str, value: bool) -> bool:
+    """Return `value` if it is True or False."""
+    if not isinstance(value, bool):
+        raise ValueError(f"{name} must be True or False, got {value!r}")
+    return value
+
+
 def choice(name: str, value: str, allowed: Iterable[str]) -> str:
     """Return `value` if it is one of the allowed words; otherwise name the nearest one."""
     allowed = list(allowed)
@@ -50,6 +83,8 @@ def choice(name: str, value: str, allowed: Iterable[str]) -> str:
 
 def series(name: str, values: object, *, dims: tuple[int, ...] = (1,)) -> np.ndarray:
     """Return `values` as a non-empty array of finite floats with an allowed number of dimensions."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise ValueError(f"{name} must be an array without a mask, got {values!r:.200}")
     try:
         array = np.asarray(values)
     except ValueError:  # a ragged list, for example
@@ -67,3 +102,24 @@ def series(name: str, values: object, *, dims: tuple[int, ...] = (1,)) -> np.nda
         where = at[0] if len(at) == 1 else at
         raise ValueError(f"{name} must be finite and at most {LARGEST:g} in size, got {array[at]} at index {where}")
     return array
+
+
+def array(name: str, values: object, *, shape: tuple[int, ...]) -> np.ndarray:
+    """Return `values` as an array of finite floats of exactly this shape; a scalar has the shape ()."""
+    flat = series(name, np.ravel(values) if np.size(values) else values)
+    if np.shape(values) != shape:
+        raise ValueError(f"{name} must have the shape {shape}, got {np.shape(values)}")
+    return flat.reshape(shape)
+
+
+def outside(name: str, value: str, base: type) -> type:
+    """Return the class that "package.module:Class" names, if it is of the kind that is asked for."""
+    module, _, attribute = value.partition(":")
+    try:
+        found = getattr(import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ValueError(f"{name} must name a class that can be imported as package.module:Class, got {value!r}: "
+                         f"{error}") from None
+    if not (isinstance(found, type) and issubclass(found, base)):
+        raise ValueError(f"{name} must name a subclass of {base.__module__}.{base.__qualname__}, got {value!r}")
+    return found

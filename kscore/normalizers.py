@@ -8,9 +8,14 @@ They differ only in where the two come from, which is all that a subclass says:
 
 What a normalizer learns stays in it from episode to episode, until it is saved (`state_dict`), restored
 (`load_state_dict`) or held still (`frozen = True`: it goes on scoring and stops learning).
+
+A class of your own, a dataclass that extends `Normalizer`, is named by where it stands: `make("my_module:MyScore")`.
+Labels such as P4 or R1 name facts of the paper and of its release; docs/labels.md lists them.
 """
 
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import partial
 from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -28,10 +33,14 @@ class Scaling(NamedTuple):
 
 @dataclass
 class Normalizer:
-    """The common part: check, learn or recall the scaling, score."""
+    """The common part: check, learn or recall the scaling, score.
+
+    A subclass says in `state` which attributes hold what it has learned, numbers or arrays, and how each is checked
+    when it is loaded: a function that takes a name and a value and returns the value, or raises ValueError.
+    """
 
     name: ClassVar[str]
-    state: ClassVar[tuple[str, ...]] = ()  # the attributes that hold what was learned
+    state: ClassVar[dict[str, Callable[[str, object], object]]] = {}
     frozen: bool = field(default=False, init=False)
 
     def __call__(self, returns: np.ndarray) -> np.ndarray:
@@ -48,24 +57,20 @@ class Normalizer:
         """Say what each return is held against by what is known already; change nothing."""
         raise NotImplementedError
 
-    def state_dict(self) -> dict[str, float]:
-        """Return what was learned, as plain numbers that survive JSON."""
-        return {key: getattr(self, key) for key in self.state}
+    def state_dict(self) -> dict[str, float | list]:
+        """Return what was learned, as plain numbers and lists of numbers that survive JSON."""
+        return {key: np.asarray(getattr(self, key)).tolist() for key in self.state}
 
-    def load_state_dict(self, state: dict[str, float]) -> None:
+    def load_state_dict(self, state: dict[str, float | list]) -> None:
         """Go on from what another normalizer of the same kind has learned; a bad state changes nothing."""
         if set(state) != set(self.state):
             raise ValueError(f"state of {self.name} must have the keys {sorted(self.state)}, got {list(state)}")
-        checked = {key: self._checked_state(key, value) for key, value in state.items()}
+        checked = {key: check(f"state[{key!r}]", state[key]) for key, check in self.state.items()}
         for key, value in checked.items():
             setattr(self, key, value)
 
-    @staticmethod
-    def _checked_state(key: str, value: float) -> float:
-        name = f"state[{key!r}]"
-        if key in ("mean", "x"):
-            return checks.number(name, value)
-        return checks.variance(name, value, positive=key == "noise")
+
+positive_variance = partial(checks.variance, positive=True)
 
 
 @dataclass
@@ -89,7 +94,7 @@ class ZScore(Normalizer):
     eps: float = 1e-8
 
     def __post_init__(self) -> None:
-        self.eps = checks.variance("eps", self.eps, positive=True)
+        self.eps = positive_variance("eps", self.eps)
 
     def recall(self, returns: np.ndarray) -> Scaling:
         return Scaling(returns.mean(), returns.std() + self.eps)
@@ -103,14 +108,14 @@ class _Tracked(Normalizer):
     δ = G - μ, μ ← μ + w δ, σ² ← (1 - w) (σ² + w δ²). A subclass says only which weight the n-th return gets.
     """
 
-    state = ("count", "mean", "var")
+    state = {"count": partial(checks.number, low=0), "mean": checks.number, "var": checks.variance}
     eps: float = 1e-8
     count: float = field(default=0, init=False)
     mean: float = field(default=0.0, init=False)
     var: float = field(default=1.0, init=False)
 
     def __post_init__(self) -> None:
-        self.eps = checks.variance("eps", self.eps, positive=True)
+        self.eps = positive_variance("eps", self.eps)
 
     def weights(self, n: np.ndarray) -> np.ndarray:
         """Return the weight of the n-th return among the first n."""
@@ -172,7 +177,7 @@ class KScore(Normalizer):
     """
 
     name = "kscore"
-    state = ("x", "P", "noise")
+    state = {"x": checks.number, "P": checks.variance, "noise": positive_variance}
     variant: Literal["simple", "adaptive"] = "simple"
     mode: Literal["stream", "refit", "innovation"] = "stream"
     scale: Literal["belief", "returns"] = "belief"
@@ -193,7 +198,7 @@ class KScore(Normalizer):
         checks.choice("scale", self.scale, ("belief", "returns"))
         checks.choice("R_timing", self.R_timing, ("after", "before"))
         self.Q, self.P0 = checks.variance("Q", self.Q), checks.variance("P0", self.P0)
-        self.R, self.eps = (checks.variance(key, getattr(self, key), positive=True) for key in ("R", "eps"))
+        self.R, self.eps = positive_variance("R", self.R), positive_variance("eps", self.eps)
         self.alpha = checks.number("alpha", self.alpha, low=0, high=1)
         self.x0 = checks.number("x0", self.x0)
         self.x, self.P, self.noise = self.x0, self.P0, self.R
@@ -227,11 +232,30 @@ NORMALIZERS: dict[str, type[Normalizer]] = {kind.name: kind for kind in (NoNorma
 
 
 def make(name: str, **options: object) -> Normalizer:
-    """Make a normalizer by name ("none", "zscore", "running", "ema", "kscore") with the options of its class."""
-    kind = NORMALIZERS[checks.choice("normalizer", name, NORMALIZERS)]
-    allowed = [f.name for f in fields(kind) if f.init]
+    """Make a normalizer by its name ("none", "zscore", "running", "ema", "kscore" or "package.module:Class")."""
+    allowed = option_names(name)
     for option in options:
         if not allowed:
             raise ValueError(f"normalizer {name!r} takes no options, got {option!r}")
         checks.choice(f"option of normalizer {name!r}", option, allowed)
-    return kind(**options)
+    return _kind(name)(**options)
+
+
+def option_names(name: str) -> list[str]:
+    """Return the names of the options of a normalizer."""
+    return [f.name for f in fields(_kind(name)) if f.init]
+
+
+def _kind(name: str) -> type[Normalizer]:
+    if isinstance(name, str) and ":" in name:
+        kind = checks.outside("normalizer", name, Normalizer)
+        if not is_dataclass(kind):
+            raise ValueError(f"normalizer must name a dataclass, so that its options are known, got {name!r}")
+        return kind
+    return NORMALIZERS[checks.choice("normalizer", name, NORMALIZERS)]
+
+
+def spelled_out(name: str, **options: object) -> dict[str, object]:
+    """Return the name of a normalizer with every option that it has, defaults included, each as it was checked."""
+    made = make(name, **options)
+    return {"name": name} | {option: getattr(made, option) for option in option_names(name)}

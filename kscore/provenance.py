@@ -3,16 +3,11 @@
 import os
 import platform
 import subprocess
-import time
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from kscore import ROOT
-
-if TYPE_CHECKING:
-    from IPython.display import Markdown
+from kscore.project import ROOT
 
 PACKAGES = ("kscore", "numpy", "scipy", "torch", "gymnasium", "matplotlib", "seaborn")
 
@@ -47,13 +42,3 @@ def commit() -> str:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
-
-
-def footer(started: float, **parameters: object) -> "Markdown":
-    """Return the closing lines of a chapter: its parameters, versions, commit, and the seconds since `started`."""
-    from IPython.display import Markdown  # here, so that a training process can ask for versions without it
-
-    used = ", ".join(f"{name} {number}" for name, number in versions().items())
-    values = ", ".join(f"`{name} = {value!r}`" for name, value in parameters.items())
-    return Markdown(f"Run with {values}, in {time.perf_counter() - started:.0f} seconds, "
-                    f"from commit `{commit()}`, on {used}.")

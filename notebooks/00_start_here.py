@@ -57,17 +57,15 @@
 
 # %%
 import itertools
-import time
-
 import nbformat
 import numpy as np
 import pandas as pd
 from IPython.display import Markdown, display
 
-from kscore import DATA, NOTEBOOKS, filters, normalizers, plots, provenance
+from kscore import chapters, figures, filters, normalizers
+from kscore.project import DATA, NOTEBOOKS
 
-started = time.perf_counter()
-plots.use_style()
+chapter = chapters.begin("00_start_here")
 
 # %% [markdown]
 # ## Parameters
@@ -101,21 +99,21 @@ belief = filters.filter_series(stream, Q, R)
 running = np.cumsum(stream) / np.arange(1, len(stream) + 1)
 kinds = {"zscore": {"name": "zscore"}, "kscore": {"name": "kscore", "Q": Q, "R": R}, "refit": {"name": "kscore", "mode": "refit", "Q": Q, "R": R}}
 
-fig, (left, right) = plots.panels(1, 2, height=3.3, width=9)
-left.plot(stream, color=plots.GREY, marker=".", markersize=3, linewidth=0.8, label="returns")
-left.plot(running, **plots.method("running") | {"label": "running mean"})
-left.plot(belief.mean, **plots.method("kscore") | {"label": "Kalman filter"})
-plots.label(left, "Returns, and two opinions of their mean", "step, episode after episode", "return", legend=True)
+fig, (left, right) = figures.panels(1, 2, height=3.3, width=9)
+left.plot(stream, color=figures.GREY, marker=".", markersize=3, linewidth=0.8, label="returns")
+left.plot(running, **figures.method("running") | {"label": "running mean"})
+left.plot(belief.mean, **figures.method("kscore") | {"label": "Kalman filter"})
+figures.label(left, "Returns, and two opinions of their mean", "step, episode after episode", "return", legend=True)
 for kind, options in kinds.items():
     normalizer = normalizers.make(**options)
     scores = np.concatenate([normalizer(returns) for returns in episodes])
-    right.plot(scores / scores.std(), **plots.method(kind))
-right.axhline(0, color=plots.INK, linewidth=0.6)
-plots.label(right, "Scores, each in units of its own spread", "step, episode after episode", "score", legend=True)
+    right.plot(scores / scores.std(), **figures.method(kind))
+right.axhline(0, color=figures.INK, linewidth=0.6)
+figures.label(right, "Scores, each in units of its own spread", "step, episode after episode", "score", legend=True)
 for ax in (left, right):
     for start in np.cumsum(lengths)[:-1]:
-        ax.axvline(start, color=plots.INK, linewidth=0.6, linestyle=":")
-plots.show(fig, "Left: three CartPole episodes and two trackers of their mean. Right: what a policy gradient would be told about each step. Dotted lines are resets.",
+        ax.axvline(start, color=figures.INK, linewidth=0.6, linestyle=":")
+figures.show(fig, "Left: three CartPole episodes and two trackers of their mean. Right: what a policy gradient would be told about each step. Dotted lines are resets.",
            "Left: saw-tooth returns of three CartPole episodes with the running mean and the Kalman filter's belief. Right: the Z-Score and two forms of the K-Score of the same steps.")
 
 # %% [markdown]
@@ -409,4 +407,4 @@ Markdown(f"""
 # R. J. Williams, *Simple statistical gradient-following algorithms for connectionist reinforcement learning*, Machine Learning 8 (1992).
 
 # %%
-provenance.footer(started, seed=seed, scatter=scatter, lengths=lengths, gamma=gamma, Q=Q, R=R)
+chapter.footer()

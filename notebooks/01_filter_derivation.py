@@ -44,17 +44,15 @@
 # ## Setup
 
 # %%
-import time
 from fractions import Fraction
 
 import numpy as np
 import sympy as sp
 from IPython.display import Markdown
 
-from kscore import filters, plots, provenance
+from kscore import chapters, figures, filters
 
-started = time.perf_counter()
-plots.use_style()
+chapter = chapters.begin("01_filter_derivation")
 
 # %% [markdown]
 # ## Parameters
@@ -138,13 +136,13 @@ by_grid = moments(posterior, grid)
 # *Predict the plot:* where is the peak of the product, and is it wider or narrower than the two curves it comes from?
 
 # %%
-fig, ax = plots.panels()
-ax.plot(grid, prior, color=plots.BLUE, linestyle="--", label="prior: 20 ± 3")
-ax.plot(grid, likelihood, color=plots.ORANGE, linestyle="-.", label="likelihood: 26 ± 4")
-ax.plot(grid, posterior, color=plots.INK, label=f"posterior: {by_grid.mean:.2f} ± {np.sqrt(by_grid.var):.2f}")
+fig, ax = figures.panels()
+ax.plot(grid, prior, color=figures.BLUE, linestyle="--", label="prior: 20 ± 3")
+ax.plot(grid, likelihood, color=figures.ORANGE, linestyle="-.", label="likelihood: 26 ± 4")
+ax.plot(grid, posterior, color=figures.INK, label=f"posterior: {by_grid.mean:.2f} ± {np.sqrt(by_grid.var):.2f}")
 ax.set_xlim(5, 41)
-plots.label(ax, "Bayes' rule on a grid", "average return of the policy, m", "density", legend=True)
-plots.show(fig, "The product of two Gaussians lies between them, nearer to the sharper one, and is narrower than both.",
+figures.label(ax, "Bayes' rule on a grid", "average return of the policy, m", "density", legend=True)
+figures.show(fig, "The product of two Gaussians lies between them, nearer to the sharper one, and is narrower than both.",
            "Three bell curves: a prior at 20, a wider likelihood at 26, and a narrower posterior between them, nearer to 20.")
 
 # %% [markdown]
@@ -240,15 +238,15 @@ def simulated_error(k: float, prior_var: float, noise_var: float) -> float:
 
 prior_var = 1.0
 tried = np.linspace(0, 1, 21)
-fig, ax = plots.panels()
-for noise_var, color, line, mark in ((4.0, plots.BLUE, "-", "o"), (1.0, plots.ORANGE, "--", "s"), (0.25, plots.GREEN, "-.", "^")):
+fig, ax = figures.panels()
+for noise_var, color, line, mark in ((4.0, figures.BLUE, "-", "o"), (1.0, figures.ORANGE, "--", "s"), (0.25, figures.GREEN, "-.", "^")):
     ax.plot(tried, (1 - tried) ** 2 * prior_var + tried**2 * noise_var, color=color, linestyle=line)
     ax.plot(tried, [simulated_error(k, prior_var, noise_var) for k in tried], mark, color=color, label=f"R = {noise_var:g}")
     best = filters.gain(filters.Belief(0, prior_var), noise_var)
-    ax.plot(best, best * noise_var, "*", color=plots.INK, markersize=13)
+    ax.plot(best, best * noise_var, "*", color=figures.INK, markersize=13)
 ax.set_ylim(0, 4.2)
-plots.label(ax, f"Error of the mixture against its gain (lines: theory, marks: n = {draws:,} draws each)", "gain k", "variance of the error", legend=True)
-plots.show(fig, "Stars mark the gain of (P3a): in each parabola it sits at the bottom, and the height there is K R.",
+figures.label(ax, f"Error of the mixture against its gain (lines: theory, marks: n = {draws:,} draws each)", "gain k", "variance of the error", legend=True)
+figures.show(fig, "Stars mark the gain of (P3a): in each parabola it sits at the bottom, and the height there is K R.",
            "Three parabolas of error variance against gain, for R = 4, 1 and 0.25, each with a star at its minimum; simulated marks lie on the lines.")
 
 # %% [markdown]
@@ -381,7 +379,7 @@ Markdown(f"After 30 rounds of brute force the grid differs from the filter by at
 # *Predict the plot:* the filter starts with $P_0 = 1$ and the noise has the same variance. How wide is its band of belief at first, and does it keep shrinking?
 
 # %%
-fig, ax = plots.panels()
+fig, ax = figures.panels()
 time_axis = np.arange(1, steps + 1)
 band = 2 * np.sqrt(ours.var)
 inside = np.mean(np.abs(latent - ours.mean) < band)
@@ -389,13 +387,13 @@ many_latent = np.cumsum(rng.normal(0, np.sqrt(Q), (steps, 1_000)), axis=0)
 many = filters.filter_series(many_latent + rng.normal(0, np.sqrt(R), (steps, 1_000)), Q, R)
 inside_many = np.mean(np.abs(many_latent - many.mean) < 2 * np.sqrt(many.var))
 assert abs(inside_many - 0.9545) < 0.01
-ax.plot(time_axis, observed, ".", color=plots.GREY, label="observations z")
-ax.plot(time_axis, latent, color=plots.INK, linestyle="--", linewidth=1.2, label="latent mean (hidden from the filter)")
-ax.plot(time_axis, ours.mean, color=plots.ORANGE, label="belief x ± 2 √P")
-ax.fill_between(time_axis, ours.mean - band, ours.mean + band, color=plots.ORANGE, alpha=0.2, linewidth=0)
-plots.label(ax, f"A drifting mean, seen through noise (n = {steps} steps, Q = {Q:g}, R = {R:g})", "step t", "value", legend="upper left")
+ax.plot(time_axis, observed, ".", color=figures.GREY, label="observations z")
+ax.plot(time_axis, latent, color=figures.INK, linestyle="--", linewidth=1.2, label="latent mean (hidden from the filter)")
+ax.plot(time_axis, ours.mean, color=figures.ORANGE, label="belief x ± 2 √P")
+ax.fill_between(time_axis, ours.mean - band, ours.mean + band, color=figures.ORANGE, alpha=0.2, linewidth=0)
+figures.label(ax, f"A drifting mean, seen through noise (n = {steps} steps, Q = {Q:g}, R = {R:g})", "step t", "value", legend="upper left")
 ax.set_ylim(top=ax.get_ylim()[1] + 2.5)
-plots.show(fig, f"The belief follows the hidden mean; the band of two standard deviations holds it in {100 * inside:.0f} % of these steps, and in {100 * inside_many:.1f} % over 1,000 such streams (a Gaussian promises 95.4 %).",
+figures.show(fig, f"The belief follows the hidden mean; the band of two standard deviations holds it in {100 * inside:.0f} % of these steps, and in {100 * inside_many:.1f} % over 1,000 such streams (a Gaussian promises 95.4 %).",
            "Scattered observations, a dashed hidden mean and the filter's belief with a band around it that covers the hidden mean most of the time.")
 
 # %% [markdown]
@@ -448,14 +446,14 @@ settled = filters.filter_series(observed, Q, R, start=filters.Belief(0.0, steady
 assert np.allclose(settled.mean, ema, atol=1e-12)
 
 # %%
-fig, (left, right) = plots.panels(1, 2, height=3.0)
-left.loglog(time_axis, vague.gain, color=plots.SKY, linestyle="--", label="Q = 0, vague prior: 1/t")
-left.loglog(time_axis, ours.gain, color=plots.ORANGE, label=f"Q = {Q:g}")
-left.axhline(steady.gain, color=plots.GREEN, linestyle="-.", label="steady gain")
-plots.label(left, "Gain", "step t", "K", legend="lower left")
-right.semilogy(time_axis, np.maximum(np.abs(ours.mean - ema), 1e-17), color=plots.ORANGE)
-plots.label(right, f"Filter from P₀ = 1, minus EMA (n = {steps})", "step t", "absolute difference")
-plots.show(fig, "Left: averaging lets the gain fall for ever, drift holds it up. Right: after the transient the filter is an EMA, down to rounding.",
+fig, (left, right) = figures.panels(1, 2, height=3.0)
+left.loglog(time_axis, vague.gain, color=figures.SKY, linestyle="--", label="Q = 0, vague prior: 1/t")
+left.loglog(time_axis, ours.gain, color=figures.ORANGE, label=f"Q = {Q:g}")
+left.axhline(steady.gain, color=figures.GREEN, linestyle="-.", label="steady gain")
+figures.label(left, "Gain", "step t", "K", legend="lower left")
+right.semilogy(time_axis, np.maximum(np.abs(ours.mean - ema), 1e-17), color=figures.ORANGE)
+figures.label(right, f"Filter from P₀ = 1, minus EMA (n = {steps})", "step t", "absolute difference")
+figures.show(fig, "Left: averaging lets the gain fall for ever, drift holds it up. Right: after the transient the filter is an EMA, down to rounding.",
            "Left panel: gains on logarithmic axes, one falling as one over t, one levelling off. Right panel: the difference between filter and EMA falls exponentially to rounding error.")
 
 # %% [markdown]
@@ -477,17 +475,17 @@ spoiled = observed.copy()
 spoiled[steps // 2] += 40 * np.sqrt(R)
 hurt = filters.filter_series(spoiled, Q, R)
 window = slice(steps // 2 - 15, min(steps, steps // 2 + 45))
-fig, ax = plots.panels()
-ax.plot(time_axis[window], latent[window], color=plots.INK, linestyle="--", linewidth=1.2, label="latent mean")
+fig, ax = figures.panels()
+ax.plot(time_axis[window], latent[window], color=figures.INK, linestyle="--", linewidth=1.2, label="latent mean")
 ax.annotate("the outlier is up there", (steps // 2 + 1, 1), xycoords=("data", "axes fraction"), xytext=(8, -8), textcoords="offset points", fontsize=9)
-ax.axvline(steps // 2 + 1, color=plots.GREY, linewidth=0.8, linestyle=":")
-ax.plot(time_axis[window], hurt.mean[window], color=plots.ORANGE, label="belief ± 2 √P, with the outlier")
-ax.fill_between(time_axis[window], (hurt.mean - band)[window], (hurt.mean + band)[window], color=plots.ORANGE, alpha=0.2, linewidth=0)
-ax.plot(time_axis[window], ours.mean[window], color=plots.BLUE, linestyle=":", label="belief without it")
-plots.label(ax, "One observation off by 40 standard deviations (n = 1 stream)", "step t", "value", legend=True)
+ax.axvline(steps // 2 + 1, color=figures.GREY, linewidth=0.8, linestyle=":")
+ax.plot(time_axis[window], hurt.mean[window], color=figures.ORANGE, label="belief ± 2 √P, with the outlier")
+ax.fill_between(time_axis[window], (hurt.mean - band)[window], (hurt.mean + band)[window], color=figures.ORANGE, alpha=0.2, linewidth=0)
+ax.plot(time_axis[window], ours.mean[window], color=figures.BLUE, linestyle=":", label="belief without it")
+figures.label(ax, "One observation off by 40 standard deviations (n = 1 stream)", "step t", "value", legend=True)
 assert np.array_equal(hurt.var, ours.var)
 off = (np.abs(hurt.mean - latent) > band)[steps // 2 + 1:steps // 2 + 31]
-plots.show(fig, f"The belief jumps by the share K of the outlier and is wrong by more than its band in {int(off.sum())} of the next {len(off)} steps; the band itself does not change by a hair.",
+figures.show(fig, f"The belief jumps by the share K of the outlier and is wrong by more than its band in {int(off.sum())} of the next {len(off)} steps; the band itself does not change by a hair.",
            "After an outlier the filter's belief jumps far from the hidden mean and decays back slowly while its band keeps the same width.")
 
 # %% [markdown]
@@ -629,4 +627,4 @@ Markdown(f"""
 # Z. Xia and Q. Li, *K-Score: Kalman Filter as a Principled Alternative to Reward Normalization in Reinforcement Learning*.
 
 # %%
-provenance.footer(started, seed=seed, Q=Q, R=R, steps=steps, draws=draws, grid_points=grid_points)
+chapter.footer()

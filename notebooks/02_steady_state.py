@@ -43,8 +43,6 @@
 # ## Setup
 
 # %%
-import time
-
 import numpy as np
 import pandas as pd
 import sympy as sp
@@ -52,10 +50,9 @@ from IPython.display import Markdown, display
 from matplotlib.colors import BoundaryNorm
 from scipy.linalg import solve_discrete_are
 
-from kscore import filters, plots, provenance
+from kscore import chapters, figures, filters
 
-started = time.perf_counter()
-plots.use_style()
+chapter = chapters.begin("02_steady_state")
 
 # %% [markdown]
 # ## Parameters
@@ -177,15 +174,15 @@ errors.index.name = "Q/R"
 assert errors.iloc[:, :2].to_numpy().max() < 1e-10
 
 # %%
-fig, ax = plots.panels(height=3.6)
-marks = (("o", plots.BLUE), ("s", plots.GREEN), ("^", plots.ORANGE), ("v", plots.RED))
+fig, ax = figures.panels(height=3.6)
+marks = (("o", figures.BLUE), ("s", figures.GREEN), ("^", figures.ORANGE), ("v", figures.RED))
 for (name, error), (mark, color) in zip(errors.items(), marks, strict=True):
     ax.loglog(error.index, np.maximum(error, 1e-17), mark, color=color, label=name, fillstyle="none")
-ax.axhline(1e-10, color=plots.INK, linewidth=0.8, linestyle="--")
+ax.axhline(1e-10, color=figures.INK, linewidth=0.8, linestyle="--")
 ax.annotate("1e-10", (lowest_ratio, 1.3e-10), fontsize=9)
-plots.label(ax, f"Relative difference to kscore.steady_state (n = {ratios} ratios)", "Q / R", "relative difference", legend="upper center")
+figures.label(ax, f"Relative difference to kscore.steady_state (n = {ratios} ratios)", "Q / R", "relative difference", legend="upper center")
 ax.set_ylim(1e-18, 1e-3)
-plots.show(fig, f"All agree to {errors.to_numpy().max():.0e}. The two printed formulas lose digits where Q is much larger than R; recursion and solver lose a few where it is much smaller, as they converge slowly there. Points at 1e-17 equal the reference.",
+figures.show(fig, f"All agree to {errors.to_numpy().max():.0e}. The two printed formulas lose digits where Q is much larger than R; recursion and solver lose a few where it is much smaller, as they converge slowly there. Points at 1e-17 equal the reference.",
            "Relative error against Q over R on logarithmic axes: two methods stay below 1e-10 everywhere, two rise above it on the right.")
 
 # %% [markdown]
@@ -231,15 +228,15 @@ speed.style.format({"Q/R": "{:g}", "steps to halve": "{:.1f}"}, precision=6).hid
 # *Predict the plot:* on a logarithmic axis, what shape has $|P_t - P_\infty|$, and what tells the three curves apart?
 
 # %%
-fig, ax = plots.panels()
-for rho, color, line in ((1.0, plots.BLUE, "-"), (1e-2, plots.ORANGE, "--"), (1e-4, plots.GREEN, "-.")):
+fig, ax = figures.panels()
+for rho, color, line in ((1.0, figures.BLUE, "-"), (1e-2, figures.ORANGE, "--"), (1e-4, figures.GREEN, "-.")):
     steady = filters.steady_state(rho, 1.0)
     for P0 in (10 * steady.var, 0.1 * steady.var):
         path = filters.filter_series(np.zeros(steps), rho, 1.0, start=filters.Belief(0.0, P0)).var
         label = f"Q/R = {rho:g}" if P0 > steady.var else None
         ax.semilogy(time_axis, np.maximum(np.abs(path / steady.var - 1), 1e-16), color=color, linestyle=line, label=label)
-plots.label(ax, "Distance from the steady state, from above and from below", "step t", "|P / P∞ − 1|", legend=True)
-plots.show(fig, "Straight after the first steps, down to rounding: the approach is exponential, from a start ten times too uncertain (upper line of each pair) as well as ten times too sure. A patient filter (small Q/R) is slow to settle too.",
+figures.label(ax, "Distance from the steady state, from above and from below", "step t", "|P / P∞ − 1|", legend=True)
+figures.show(fig, "Straight after the first steps, down to rounding: the approach is exponential, from a start ten times too uncertain (upper line of each pair) as well as ten times too sure. A patient filter (small Q/R) is slow to settle too.",
            "Three pairs of lines falling on a logarithmic axis, steep for Q over R of one, shallow for one ten-thousandth.")
 
 # %% [markdown]
@@ -257,14 +254,14 @@ plots.show(fig, "Straight after the first steps, down to rounding: the approach 
 shortcut_error = np.sqrt(ratio) / reference - 1
 small = ratio <= 1e-2
 assert np.allclose(shortcut_error[small], np.sqrt(ratio[small]) / 2, rtol=0.06)
-fig, ax = plots.panels(height=3.0)
-ax.loglog(ratio, shortcut_error, "o", color=plots.BLUE, fillstyle="none", label="exact: √(QR) / P∞ − 1")
-ax.loglog(ratio, np.sqrt(ratio) / 2, "--", color=plots.ORANGE, label="predicted: ½ √(Q/R)")
+fig, ax = figures.panels(height=3.0)
+ax.loglog(ratio, shortcut_error, "o", color=figures.BLUE, fillstyle="none", label="exact: √(QR) / P∞ − 1")
+ax.loglog(ratio, np.sqrt(ratio) / 2, "--", color=figures.ORANGE, label="predicted: ½ √(Q/R)")
 ax.set_xlim(lowest_ratio / 2, 1e2)
 ax.set_ylim(1e-5, 1e2)
-plots.label(ax, f"Relative error of P∞ ≈ √(QR) ({np.sum(ratio <= 1e2)} ratios)", "Q / R", "relative error", legend="upper left")
+figures.label(ax, f"Relative error of P∞ ≈ √(QR) ({np.sum(ratio <= 1e2)} ratios)", "Q / R", "relative error", legend="upper left")
 at = {rho: np.sqrt(rho) / filters.steady_state(rho, 1.0).var - 1 for rho in (1e-4, 1e-2, 1.0)}
-plots.show(fig, f"The shortcut is {100 * at[1e-4]:.1f} % too large at Q/R = 1e-4, {100 * at[1e-2]:.0f} % at 1e-2, and {100 * at[1.0]:.0f} % at 1.",
+figures.show(fig, f"The shortcut is {100 * at[1e-4]:.1f} % too large at Q/R = 1e-4, {100 * at[1e-2]:.0f} % at 1e-2, and {100 * at[1.0]:.0f} % at 1.",
            "Error of the square-root approximation against Q over R: it follows one half times the square root of the ratio up to about 0.1 and exceeds it afterwards.")
 
 # %% [markdown]
@@ -285,13 +282,13 @@ assert np.allclose(averaging.var[:, 0], theory, rtol=1e-9)
 assert np.abs(mse / theory - 1).max() < 6 * np.sqrt(2 / streams)
 
 # %%
-fig, ax = plots.panels(height=3.0)
-ax.axhline(1, color=plots.INK, linestyle="--", label="σ² / t")
-ax.semilogx(time_axis, mse / theory, color=plots.SKY, label="measured, with 95 % interval")
-ax.fill_between(time_axis, (mse - half_width) / theory, (mse + half_width) / theory, color=plots.SKY, alpha=0.3, linewidth=0)
+fig, ax = figures.panels(height=3.0)
+ax.axhline(1, color=figures.INK, linestyle="--", label="σ² / t")
+ax.semilogx(time_axis, mse / theory, color=figures.SKY, label="measured, with 95 % interval")
+ax.fill_between(time_axis, (mse - half_width) / theory, (mse + half_width) / theory, color=figures.SKY, alpha=0.3, linewidth=0)
 ax.set_ylim(0.8, 1.2)
-plots.label(ax, f"Error of the running mean on a stationary stream (n = {streams:,} streams)", "step t", "MSE in units of σ² / t", legend=True)
-plots.show(fig, f"P8 holds: the pointwise 95 % interval covers σ²/t at {100 * inside:.0f} % of the steps (neighbouring steps share most of their data, so they err together).",
+figures.label(ax, f"Error of the running mean on a stationary stream (n = {streams:,} streams)", "step t", "MSE in units of σ² / t", legend=True)
+figures.show(fig, f"P8 holds: the pointwise 95 % interval covers σ²/t at {100 * inside:.0f} % of the steps (neighbouring steps share most of their data, so they err together).",
            "Measured mean squared error divided by sigma squared over t: a band around one for every step.")
 
 # %% [markdown]
@@ -348,17 +345,17 @@ best = filters.steady_state(Q, R).var
 cost = tracking_mse(gains, Q, R) / best
 claim = gains * told_R[:, None] / tracking_mse(gains, Q, R)
 
-fig, axes = plots.panels(1, 2, height=3.4, sharey=True)
+fig, axes = figures.panels(1, 2, height=3.4, sharey=True)
 maps = ((cost, (1, 1.1, 1.5, 2, 3, 5, 10, 30, 100, 1000), "Tracking error / best possible"),
         (claim, (1e-4, 1e-3, 0.01, 0.1, 0.5, 2, 10, 100, 1e3), "Claimed variance / true variance"))
 for ax, (values, levels, title) in zip(axes, maps, strict=True):
     shade = ax.contourf(told_Q / Q, told_R / R, values, levels=levels, norm=BoundaryNorm(levels, 256, extend="max"), cmap="cividis", extend="max")
     fig.colorbar(shade, ax=ax, ticks=levels[::2], format="%g", location="bottom", aspect=30)
-    ax.plot(1, 1, "*", color="white", markeredgecolor=plots.INK, markersize=13)
+    ax.plot(1, 1, "*", color="white", markeredgecolor=figures.INK, markersize=13)
     ax.set(xscale="log", yscale="log", title=title, xlabel="told Q / true Q")
 axes[0].set_ylabel("told R / true R")
 axes[1].contour(told_Q / Q, told_R / R, claim, levels=[1], colors="white", linewidths=1.2)
-plots.show(fig, "Left: only the ratio of the two matters for the mean, so mistakes that cancel cost nothing. Right: the claimed variance is true only on the white curve, so mistakes that cancel in the mean still spoil the scale.",
+figures.show(fig, "Left: only the ratio of the two matters for the mean, so mistakes that cancel cost nothing. Right: the claimed variance is true only on the white curve, so mistakes that cancel in the mean still spoil the scale.",
            "Two maps over told Q and told R, a star at the truth. Left: a diagonal valley of low tracking error. Right: the ratio of claimed to true variance, near one only on an L-shaped curve through the star.")
 
 # %%
@@ -401,28 +398,28 @@ def constant_gain(z: np.ndarray, k: float) -> np.ndarray:
 
 kalman = filters.filter_series(noisy, Q, R).mean
 trackers = {
-    "running mean": (np.cumsum(noisy, axis=0) / time_axis[:, None], plots.SKY, "--"),
-    f"EMA, decay {popular_decay:g}": (constant_gain(noisy, 1 - popular_decay), plots.PURPLE, ":"),
-    f"EMA, matched decay {1 - steady.gain:.3f}": (constant_gain(noisy, steady.gain), plots.GREEN, "-."),
-    f"filter, Q = {Q:g}": (kalman, plots.ORANGE, "-"),
+    "running mean": (np.cumsum(noisy, axis=0) / time_axis[:, None], figures.SKY, "--"),
+    f"EMA, decay {popular_decay:g}": (constant_gain(noisy, 1 - popular_decay), figures.PURPLE, ":"),
+    f"EMA, matched decay {1 - steady.gain:.3f}": (constant_gain(noisy, steady.gain), figures.GREEN, "-."),
+    f"filter, Q = {Q:g}": (kalman, figures.ORANGE, "-"),
 }
 
 # %% [markdown]
 # (Any EMA is a filter in its steady state: solving $K^2 + \rho K - \rho = 0$ for $\rho$ gives $\rho = K^2/(1 - K)$, which is what the function above uses.)
 
 # %%
-fig, (left, right) = plots.panels(1, 2, height=3.4)
-left.plot(time_axis, regime, color=plots.INK, linewidth=1, label="true mean")
+fig, (left, right) = figures.panels(1, 2, height=3.4)
+left.plot(time_axis, regime, color=figures.INK, linewidth=1, label="true mean")
 for name, (path, color, line) in trackers.items():
     look = {"color": color, "linestyle": line, "linewidth": 5 if "matched" in name else 1.6}
     left.plot(time_axis, np.median(path, axis=1), label=name, **look)
     right.semilogy(time_axis, np.mean((path - regime) ** 2, axis=1), **look)
-plots.label(left, f"Median belief (n = {streams:,} streams)", "step t", "belief")
-plots.label(right, "Mean squared error", "step t", "MSE")
+figures.label(left, f"Median belief (n = {streams:,} streams)", "step t", "belief")
+figures.label(right, "Mean squared error", "step t", "MSE")
 fig.legend(loc="outside lower center", ncols=3)
 quiet = {name: np.mean((path - regime)[change - 20:change] ** 2) for name, (path, _, _) in trackers.items()}
 made_up = np.median(trackers["running mean"][0][-1]) / (jump * np.sqrt(R))
-plots.show(fig, f"Within the {steps - change} steps shown, the running mean makes up {100 * made_up:.0f} % of the jump; the filter lies on the matched EMA, and to a jump they respond alike. (At first the EMAs profit from starting at the truth.)",
+figures.show(fig, f"Within the {steps - change} steps shown, the running mean makes up {100 * made_up:.0f} % of the jump; the filter lies on the matched EMA, and to a jump they respond alike. (At first the EMAs profit from starting at the truth.)",
            "Left: beliefs after a jump; the running mean creeps, the filter and matched EMA rise together. Right: their mean squared errors.")
 
 # %% [markdown]
@@ -571,4 +568,4 @@ Markdown(f"""
 # Z. Xia and Q. Li, *K-Score*, section on theoretical analysis.
 
 # %%
-provenance.footer(started, seed=seed, ratios=ratios, streams=streams, steps=steps, Q=Q, R=R, jump=jump, popular_decay=popular_decay)
+chapter.footer()

@@ -48,17 +48,14 @@
 # ## Setup
 
 # %%
-import time
-
 import gymnasium as gym
 import numpy as np
 import pandas as pd
 from IPython.display import Markdown
 
-from kscore import explore, filters, normalizers, plots, provenance
+from kscore import chapters, figures, filters, normalizers
 
-started = time.perf_counter()
-plots.use_style()
+chapter = chapters.begin("03_from_filter_to_score")
 
 # %% [markdown]
 # ## Parameters
@@ -142,15 +139,15 @@ assert np.allclose(scale["K-Score"], scale["predicted"], rtol=0.02) and np.allcl
 # *Predict the plot:* at which $Q/R$ does a K-Score happen to have unit variance?
 
 # %%
-fig, ax = plots.panels()
-ax.loglog(scale["Q/R"], scale["predicted"], color=plots.INK, linewidth=1, label="√((1 − K) / K)")
+fig, ax = figures.panels()
+ax.loglog(scale["Q/R"], scale["predicted"], color=figures.INK, linewidth=1, label="√((1 − K) / K)")
 for column, name in (("K-Score", "kscore"), ("innovation", "innovation")):
-    look = plots.method(name, marker=True) | {"linestyle": "none", "label": f"{column}, simulated"}
+    look = figures.method(name, marker=True) | {"linestyle": "none", "label": f"{column}, simulated"}
     ax.loglog(scale["Q/R"], scale[column], **look)
-ax.axhline(1, color=plots.GREY, linewidth=0.8)
-plots.label(ax, f"Standard deviation of the score under the model (n = {streams} streams × {steps:,} steps)", "Q / R", "standard deviation", legend=True)
+ax.axhline(1, color=figures.GREY, linewidth=0.8)
+figures.label(ax, f"Standard deviation of the score under the model (n = {streams} streams × {steps:,} steps)", "Q / R", "standard deviation", legend=True)
 at = scale.set_index("Q/R")["K-Score"]
-plots.show(fig, f"At Q/R = 1e-4 a K-Score is {at.loc[1e-4]:.1f} times as large as a z-score, at 1e-2 {at.loc[1e-2]:.1f} times; the innovation form has unit variance everywhere.",
+figures.show(fig, f"At Q/R = 1e-4 a K-Score is {at.loc[1e-4]:.1f} times as large as a z-score, at 1e-2 {at.loc[1e-2]:.1f} times; the innovation form has unit variance everywhere.",
            "Standard deviation of K-Scores falling with Q over R along the predicted curve; innovation scores stay at one.")
 
 # %% [markdown]
@@ -174,7 +171,7 @@ plots.show(fig, f"At Q/R = 1e-4 a K-Score is {at.loc[1e-4]:.1f} times as large a
 # Watch three things: $Q/R$ alone decides where the gain settles, $P_0$ decides only how it gets there, and the smaller the gain, the further the K-Score stands out from the innovation score.
 
 # %%
-explore.explore(interactive)
+figures.explore(interactive)
 
 # %% [markdown]
 # A jump of the mean shows what a score is for, and what it costs.
@@ -250,17 +247,17 @@ def saw_tooth(ax, name: str, title: str, shown: int = 6):
     collected = played[name]
     stream = np.concatenate(collected[:shown])
     belief = filters.filter_series(stream, **SIMPLE[name]).mean
-    ax.plot(stream, color=plots.GREY, marker=".", markersize=3, linewidth=0.8, label="returns G")
-    ax.plot(belief, **plots.method("kscore") | {"label": "filter's belief x"})
+    ax.plot(stream, color=figures.GREY, marker=".", markersize=3, linewidth=0.8, label="returns G")
+    ax.plot(belief, **figures.method("kscore") | {"label": "filter's belief x"})
     for start in np.cumsum([len(returns) for returns in collected[:shown - 1]]):
-        ax.axvline(start, color=plots.INK, linewidth=0.6, linestyle=":")
-    return plots.label(ax, title, "step, episode after episode", "return", legend=True)
+        ax.axvline(start, color=figures.INK, linewidth=0.6, linestyle=":")
+    return figures.label(ax, title, "step, episode after episode", "return", legend=True)
 
 
-fig, axes = plots.panels(2, 1, height=2.7)
+fig, axes = figures.panels(2, 1, height=2.7)
 for ax, name in zip(axes, played, strict=True):
     saw_tooth(ax, name, f"{name}, random policy (6 of {episodes} episodes)")
-plots.show(fig, "Within an episode the returns of CartPole fall on a fixed curve; at each reset they jump up. The filter, expecting a random walk, runs after a saw-tooth.",
+figures.show(fig, "Within an episode the returns of CartPole fall on a fixed curve; at each reset they jump up. The filter, expecting a random walk, runs after a saw-tooth.",
            "Two panels of returns over consecutive episodes. CartPole: smooth falling teeth with jumps at resets. LunarLander: waves with sudden drops, each episode ending at -100. The filter's belief lags behind both.")
 
 # %% [markdown]
@@ -320,13 +317,13 @@ cutoff = frequency[np.argmax(np.abs((1 - K_released) * (1 - delay) / (1 - (1 - K
 line = -np.arange(2_000.0)
 left_over = (line - filters.filter_series(line, Q, R).mean)[-1]
 assert np.isclose(left_over, -(1 - K_released) / K_released)
-fig, ax = plots.panels()
-for K, color, line, mark in ((0.01, plots.GREEN, "-.", "^"), (K_released, plots.ORANGE, "-", "D"), (0.5, plots.BLUE, "--", "o")):
+fig, ax = figures.panels()
+for K, color, line, mark in ((0.01, figures.GREEN, "-.", "^"), (K_released, figures.ORANGE, "-", "D"), (0.5, figures.BLUE, "--", "o")):
     ax.loglog(frequency, np.abs((1 - K) * (1 - delay) / (1 - (1 - K) * delay)), color=color, linestyle=line)
     probes = (0.002, 0.01, 0.05, 0.25)
     ax.loglog(probes, [measured_response(p, K) for p in probes], mark, color=color, label=f"K = {K:.3f}")
-plots.label(ax, "How much of a wave is left in the residual (lines: theory, marks: measured)", "frequency, cycles per step", "amplitude", legend=True)
-plots.show(fig, f"Slow waves are removed, fast ones pass. The released CartPole setting (K = {K_released:.3f}) passes less than half the power of a wave that takes longer than {1 / cutoff:.0f} steps; of a return that falls by 1 a step it leaves {left_over:.1f} for ever.",
+figures.label(ax, "How much of a wave is left in the residual (lines: theory, marks: measured)", "frequency, cycles per step", "amplitude", legend=True)
+figures.show(fig, f"Slow waves are removed, fast ones pass. The released CartPole setting (K = {K_released:.3f}) passes less than half the power of a wave that takes longer than {1 / cutoff:.0f} steps; of a return that falls by 1 a step it leaves {left_over:.1f} for ever.",
            "Amplitude response rising with frequency and levelling off, for three gains; measured marks lie on the curves.")
 
 # %% [markdown]
@@ -352,7 +349,7 @@ KINDS = {name: {
     "innovation": {"name": "kscore", "mode": "innovation", **SIMPLE[name]},
     "adaptive": {"name": "kscore", "variant": "adaptive", "alpha": alpha, **ADAPTIVE[name]},
 } for name in played}
-LABELS = {kind: plots.METHODS[kind]["label"] for kind in KINDS["CartPole-v1"]}
+LABELS = {kind: figures.METHODS[kind]["label"] for kind in KINDS["CartPole-v1"]}
 
 
 def scored(kind: str, collected: list[np.ndarray], name: str = "CartPole-v1") -> list[np.ndarray]:
@@ -391,19 +388,19 @@ def by_position(scores: list[np.ndarray], parts: int = 10) -> np.ndarray:
 # *Predict the plot:* for a per-episode z-score the early steps of CartPole always win and the late ones always lose. Does streaming the filter change that?
 
 # %%
-fig, axes = plots.panels(1, 2, height=3.6, sharey=True)
+fig, axes = figures.panels(1, 2, height=3.6, sharey=True)
 tenths = np.arange(5, 100, 10)
 for ax, (name, collected) in zip(axes, played.items(), strict=True):
     for kind in ("zscore", "running", "ema", "kscore", "refit", "adaptive"):
-        ax.plot(tenths, by_position(scored(kind, collected, name)), **plots.method(kind, marker=True))
-    ax.axhline(0, color=plots.INK, linewidth=0.6)
-    plots.label(ax, f"{name} (n = {episodes} episodes)", "position in the episode, %", "")
+        ax.plot(tenths, by_position(scored(kind, collected, name)), **figures.method(kind, marker=True))
+    ax.axhline(0, color=figures.INK, linewidth=0.6)
+    figures.label(ax, f"{name} (n = {episodes} episodes)", "position in the episode, %", "")
 axes[0].set_ylabel("mean score / spread")
 handles, names = axes[0].get_legend_handles_labels()
 fig.legend(handles, names, loc="outside lower center", ncols=3)
 positive = {kind: np.mean(np.concatenate(scored(kind, played["CartPole-v1"])) > 0) for kind in LABELS}
 mean_length = np.mean([len(returns) for returns in played["CartPole-v1"]])
-plots.show(fig, f"On CartPole all scores fall with the position. The share of praised steps (score above zero) is {100 * positive['zscore']:.0f} % for the per-episode Z-Score, {100 * positive['kscore']:.0f} % for the streamed K-Score and {100 * positive['refit']:.0f} % for refit. On LunarLander the curves stay near zero: position matters little there.",
+figures.show(fig, f"On CartPole all scores fall with the position. The share of praised steps (score above zero) is {100 * positive['zscore']:.0f} % for the per-episode Z-Score, {100 * positive['kscore']:.0f} % for the streamed K-Score and {100 * positive['refit']:.0f} % for refit. On LunarLander the curves stay near zero: position matters little there.",
            "Mean score against position in the episode for six normalizers in two environments. On CartPole all fall from positive to negative, the streamed K-Score steeply at first and refit last; on LunarLander the curves are nearly flat.")
 
 # %% [markdown]
@@ -430,13 +427,13 @@ def cartpole_returns(length: int) -> np.ndarray:
 
 lengths = np.array([10, 20, 50, 100, 200, 350, 500])
 praised = {kind: [np.mean(scored(kind, [cartpole_returns(n)] * 10)[-1] > 0) for n in lengths] for kind in LABELS if kind != "innovation"}
-fig, ax = plots.panels(height=3.4)
+fig, ax = figures.panels(height=3.4)
 for kind, share in praised.items():
-    ax.plot(lengths, 100 * np.array(share), **plots.method(kind, marker=True))
-plots.label(ax, "Praised steps (score above zero) in a CartPole episode", "length of the episodes", "% of the steps")
+    ax.plot(lengths, 100 * np.array(share), **figures.method(kind, marker=True))
+figures.label(ax, "Praised steps (score above zero) in a CartPole episode", "length of the episodes", "% of the steps")
 ax.set(ylim=(0, 100))
 fig.legend(loc="outside lower center", ncols=3)
-plots.show(fig, f"In an episode of 500 steps the streamed K-Score praises the first {100 * praised['kscore'][-1]:.0f} %, the Z-Score the first {100 * praised['zscore'][-1]:.0f} %, and refit the first {100 * praised['refit'][-1]:.0f} %: all but the last {500 * (1 - praised['refit'][-1]):.0f} steps.",
+figures.show(fig, f"In an episode of 500 steps the streamed K-Score praises the first {100 * praised['kscore'][-1]:.0f} %, the Z-Score the first {100 * praised['zscore'][-1]:.0f} %, and refit the first {100 * praised['refit'][-1]:.0f} %: all but the last {500 * (1 - praised['refit'][-1]):.0f} steps.",
            "Share of steps with a positive score against episode length: falling for the streamed K-Score, rising towards one hundred percent for refit, between 50 and 70 percent for the others.")
 
 # %% [markdown]
@@ -500,21 +497,21 @@ outlier_at, jump_at, outlier, jump, drift = 60, 140, 15.0, 8.0, 0.05
 truth = np.where(np.arange(260) >= jump_at, jump, 0.0)[:, None]
 events = truth + rng.normal(0, 1, (260, streams))
 events[outlier_at] += outlier
-looks = {"fixed R": (filters.filter_series(events, drift, 1.0), plots.ORANGE, "-"),
-         "adaptive, R after the gain (released)": (filters.adaptive_filter_series(events, drift, 1.0, alpha), plots.BROWN, "--"),
-         "adaptive, R before the gain": (filters.adaptive_filter_series(events, drift, 1.0, alpha, R_timing="before"), plots.BLUE, "-.")}
-fig, (top, bottom) = plots.panels(2, 1, height=2.5, sharex=True)
-top.plot(truth, color=plots.INK, linewidth=1, label="true mean")
+looks = {"fixed R": (filters.filter_series(events, drift, 1.0), figures.ORANGE, "-"),
+         "adaptive, R after the gain (released)": (filters.adaptive_filter_series(events, drift, 1.0, alpha), figures.BROWN, "--"),
+         "adaptive, R before the gain": (filters.adaptive_filter_series(events, drift, 1.0, alpha, R_timing="before"), figures.BLUE, "-.")}
+fig, (top, bottom) = figures.panels(2, 1, height=2.5, sharex=True)
+top.plot(truth, color=figures.INK, linewidth=1, label="true mean")
 for name, (path, color, line) in looks.items():
     top.plot(np.median(path.mean, axis=1), color=color, linestyle=line, label=name)
     bottom.plot(np.median(path.gain, axis=1), color=color, linestyle=line)
-plots.label(top, f"Belief: an outlier at step {outlier_at}, a lasting jump at step {jump_at} (median of n = {streams} streams)", "", "value")
-plots.label(bottom, "Gain", "step", "K")
+figures.label(top, f"Belief: an outlier at step {outlier_at}, a lasting jump at step {jump_at} (median of n = {streams} streams)", "", "value")
+figures.label(bottom, "Gain", "step", "K")
 fig.legend(loc="outside lower center", ncols=2)
 errors = {name: np.abs(path.mean - truth) for name, (path, _, _) in looks.items()}
 fixed, released, alternative = ({"outlier": error[outlier_at:outlier_at + 30].mean(), "jump": error[jump_at:jump_at + 40].mean()}
                                 for error in errors.values())
-plots.show(fig, f"Surprise lowers the adaptive gain. After the jump that is the wrong way: over 40 steps the beliefs are off by {released['jump']:.1f} (released order) and {alternative['jump']:.1f} on average, the fixed one by {fixed['jump']:.1f}. After the outlier it helps only if R is raised in time: over 30 steps {alternative['outlier']:.1f}, against {fixed['outlier']:.1f} for the fixed filter and {released['outlier']:.1f} in the released order.",
+figures.show(fig, f"Surprise lowers the adaptive gain. After the jump that is the wrong way: over 40 steps the beliefs are off by {released['jump']:.1f} (released order) and {alternative['jump']:.1f} on average, the fixed one by {fixed['jump']:.1f}. After the outlier it helps only if R is raised in time: over 30 steps {alternative['outlier']:.1f}, against {fixed['outlier']:.1f} for the fixed filter and {released['outlier']:.1f} in the released order.",
            "Beliefs and gains of three filters around an outlier and a jump; the adaptive gains collapse at both events, and the adaptive beliefs follow the jump later.")
 
 # %% [markdown]
@@ -607,21 +604,21 @@ A learning rate and a loss that suit z-scores meet targets of another size.""")
 # Each panel has its own vertical axis; read the numbers on it.
 
 # %%
-fig, axes = plots.panels(4, 2, height=1.7, sharex=True)
+fig, axes = figures.panels(4, 2, height=1.7, sharex=True)
 three = played["CartPole-v1"][:3]
-axes[0, 0].plot(np.concatenate(three), color=plots.GREY)
-plots.label(axes[0, 0], "returns", "", "")
+axes[0, 0].plot(np.concatenate(three), color=figures.GREY)
+figures.label(axes[0, 0], "returns", "", "")
 for ax, kind in zip(axes.flat[1:], LABELS, strict=True):
-    look = plots.method(kind)
+    look = figures.method(kind)
     ax.plot(np.concatenate(scored(kind, three)), color=look["color"])
-    ax.axhline(0, color=plots.INK, linewidth=0.5)
-    plots.label(ax, look["label"], "", "")
+    ax.axhline(0, color=figures.INK, linewidth=0.5)
+    figures.label(ax, look["label"], "", "")
 for ax in axes.flat:
     for start in np.cumsum([len(returns) for returns in three[:-1]]):
-        ax.axvline(start, color=plots.INK, linewidth=0.6, linestyle=":")
+        ax.axvline(start, color=figures.INK, linewidth=0.6, linestyle=":")
 for ax in axes[-1]:
     ax.set_xlabel("step, episode after episode")
-plots.show(fig, f"Dotted lines are resets. The streamed forms respond to resets, the per-episode forms to position, and the vertical scales differ widely: over all {episodes} episodes the spreads range from {sizes['CartPole-v1'].min():.1f} to {sizes['CartPole-v1'].max():.0f}.",
+figures.show(fig, f"Dotted lines are resets. The streamed forms respond to resets, the per-episode forms to position, and the vertical scales differ widely: over all {episodes} episodes the spreads range from {sizes['CartPole-v1'].min():.1f} to {sizes['CartPole-v1'].max():.0f}.",
            "Eight small panels: the raw returns of three CartPole episodes and their scores under seven normalizers, with very different vertical scales.")
 
 # %% [markdown]
@@ -768,5 +765,4 @@ Markdown(f"""
 # T. Kailath, *An innovations approach to least-squares estimation*, IEEE Transactions on Automatic Control 13 (1968).
 
 # %%
-provenance.footer(started, seed=seed, streams=streams, steps=steps, episodes=episodes, gamma=gamma, Q=Q, R=R, Q_lunar=Q_lunar, R_lunar=R_lunar,
-                  Q_adaptive=Q_adaptive, R_adaptive=R_adaptive, Q_adaptive_lunar=Q_adaptive_lunar, R_adaptive_lunar=R_adaptive_lunar, alpha=alpha, ema_decay=ema_decay)
+chapter.footer()

@@ -46,8 +46,6 @@
 import dataclasses
 import os
 import sys
-import time
-
 import gymnasium as gym
 import numpy as np
 import pandas as pd
@@ -56,12 +54,15 @@ from IPython.display import Markdown
 from torch import nn
 from tqdm.std import tqdm
 
-from kscore import algorithms, filters, networks, normalizers, plots, provenance, rollouts, training
+from kscore import chapters, figures, filters, normalizers
+from kscore.rl import RunConfig, algorithms, environments, train
+from kscore.rl.networks import Network
+from kscore.rl.policies import Policy
+from kscore.rl.training import History, make_agent
 
-started = time.perf_counter()
 os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # the film is rendered without a screen
 torch.set_num_threads(1)
-plots.use_style()
+chapter = chapters.begin("04_policy_gradients")
 
 # %% [markdown]
 # ## Parameters
@@ -143,13 +144,13 @@ tried = np.linspace(0, 22, 23)
 scatter = [estimates(b).var(axis=0).sum() for b in tried]
 squares = ((np.eye(3) - pi) ** 2).sum(axis=1)              # |∇ log π(a)|² of each arm
 lowest = (pi * squares) @ bandit / (pi @ squares)
-fig, ax = plots.panels(height=2.8)
-ax.plot(tried, scatter, "o-", color=plots.BLUE)
-ax.axvline(pi @ bandit, color=plots.ORANGE, linestyle="--", label=f"expected return, {pi @ bandit:.2f}")
-ax.axvline(lowest, color=plots.GREEN, linestyle=":", label=f"best baseline, {lowest:.2f}")
-plots.label(ax, f"Variance of one gradient estimate (n = {draws:,} draws each)", "baseline b", "variance", legend=True)
+fig, ax = figures.panels(height=2.8)
+ax.plot(tried, scatter, "o-", color=figures.BLUE)
+ax.axvline(pi @ bandit, color=figures.ORANGE, linestyle="--", label=f"expected return, {pi @ bandit:.2f}")
+ax.axvline(lowest, color=figures.GREEN, linestyle=":", label=f"best baseline, {lowest:.2f}")
+figures.label(ax, f"Variance of one gradient estimate (n = {draws:,} draws each)", "baseline b", "variance", legend=True)
 raw, centred = (estimates(b).var(axis=0).sum() for b in (0.0, pi @ bandit))
-plots.show(fig, f"A parabola. Its bottom is at E[|∇log π|² G] / E[|∇log π|²] = {lowest:.2f}, near the expected return. Without a baseline one estimate has {raw / centred:.0f} times the variance that it has with the expected return as baseline.",
+figures.show(fig, f"A parabola. Its bottom is at E[|∇log π|² G] / E[|∇log π|²] = {lowest:.2f}, near the expected return. Without a baseline one estimate has {raw / centred:.0f} times the variance that it has with the expected return as baseline.",
            "Variance of the gradient estimate against the baseline: a parabola with its minimum near the expected return.")
 
 # %% [markdown]
@@ -191,16 +192,16 @@ for kind in theory:
     assert np.all(np.abs(measured[kind] - theory[kind]) < 5 * products[kind].std(axis=1) / np.sqrt(trials))
 
 # %%
-fig, ax = plots.panels(height=3.0)
+fig, ax = figures.panels(height=3.0)
 for kind, name in (("kscore", "posterior belief of the streamed filter"), ("zscore", "mean of the episode")):
-    look = plots.method(kind, marker=True)
+    look = figures.method(kind, marker=True)
     ax.plot(theory[kind], color=look["color"], linestyle=look["linestyle"], label=f"{name}: theory")
     ax.plot(measured[kind], look["marker"], color=look["color"], label=f"{name}: measured", fillstyle="none")
-ax.axhline(1, color=plots.GREY, linewidth=0.8)
-plots.label(ax, f"Fraction of the expected gradient that is left (n = {trials:,} episodes of {flips_long} flips)", "step t", "fraction c")
+ax.axhline(1, color=figures.GREY, linewidth=0.8)
+figures.label(ax, f"Fraction of the expected gradient that is left (n = {trials:,} episodes of {flips_long} flips)", "step t", "fraction c")
 fig.legend(loc="outside lower center", ncols=2)
 limit = (1 - K) * (1 - gamma) / (1 - gamma * (1 - K))
-plots.show(fig, f"A baseline that has seen the return takes part of the gradient with it. For the released filter (K = {K:.3f}) the fraction falls to {theory['kscore'][-1]:.2f} within {flips_long} steps, and to {limit:.3f} in the end; for the mean of the episode it falls to {theory['zscore'][-1]:.2f} at the last step.",
+figures.show(fig, f"A baseline that has seen the return takes part of the gradient with it. For the released filter (K = {K:.3f}) the fraction falls to {theory['kscore'][-1]:.2f} within {flips_long} steps, and to {limit:.3f} in the end; for the mean of the episode it falls to {theory['zscore'][-1]:.2f} at the last step.",
            "Fraction of the expected gradient against the step: for the filter it decays within about twenty steps to below one tenth, for the episode mean it falls in nearly a straight line to near zero.")
 
 # %% [markdown]
@@ -248,7 +249,7 @@ def algorithm_1(normalizer, episodes: int, seed: int, gamma: float = 0.99) -> li
 # %%
 first_steps = {"kscore": algorithm_1(normalizers.make("kscore"), open_episodes, seed),
                "zscore": algorithm_1(normalizers.make("zscore"), open_episodes, seed)}
-Markdown("Mean length of the last ten episodes: " + ", ".join(f"{plots.METHODS[kind]['label']} **{np.mean(lengths[-10:]):.0f}**" for kind, lengths in first_steps.items())
+Markdown("Mean length of the last ten episodes: " + ", ".join(f"{figures.METHODS[kind]['label']} **{np.mean(lengths[-10:]):.0f}**" for kind, lengths in first_steps.items())
          + f" (one run of {open_episodes} episodes each, so this ranks nothing; the first episode of both had {first_steps['zscore'][0]} steps, and a policy can also get worse).")
 
 # %% [markdown]
@@ -261,8 +262,8 @@ Markdown("Mean length of the last ten episodes: " + ", ".join(f"{plots.METHODS[k
 # Here they are beside each other; `lam`, `epochs` and `clip` matter only to the algorithms that have them.
 
 # %%
-presets = {name: dataclasses.asdict(training.RunConfig.preset("CartPole-v1", name)) for name in algorithms.ALGORITHMS}
-presets["ppo, LunarLander"] = dataclasses.asdict(training.RunConfig.preset("LunarLander-v3", "ppo"))
+presets = {name: dataclasses.asdict(RunConfig.preset("CartPole-v1", name)) for name in algorithms.ALGORITHMS}
+presets["ppo, LunarLander"] = dataclasses.asdict(RunConfig.preset("LunarLander-v3", "ppo"))
 pd.DataFrame(presets).map(str)
 
 # %% [markdown]
@@ -275,19 +276,19 @@ pd.DataFrame(presets).map(str)
 # (The parameters alone would not do: Adam's first step is nearly the same whatever the length of the gradient.)
 
 # %%
-def new_agent(config: training.RunConfig, environment: rollouts.Environment) -> algorithms.Agent:
+def new_agent(config: RunConfig, environment: environments.Environment) -> algorithms.Agent:
     """Make the agent that a run with this chapter's seed starts from."""
     initialization, dropout = np.random.default_rng([seed, 2]), np.random.default_rng([seed, 4])
-    return training.make_agent(config, environment.observation_size, environment.actions, initialization, dropout)
+    return make_agent(config, environment.observation_size, environment.actions, initialization, dropout)
 
 
-config = dataclasses.replace(training.RunConfig.preset("CartPole-v1", "reinforce"), dropout=0.0, policy_reduction="mean")
-cartpole = rollouts.make("CartPole-v1", seed)
+config = dataclasses.replace(RunConfig.preset("CartPole-v1", "reinforce"), dropout=0.0, policy_reduction="mean")
+cartpole = environments.make("CartPole-v1", seed)
 agent = new_agent(config, cartpole)
 twin = nn.Sequential(nn.Linear(4, 128), nn.ReLU(), nn.Linear(128, 2))
 
 
-def in_torch_order(actor: networks.Network, of=lambda parameter: parameter) -> tuple[torch.Tensor, ...]:
+def in_torch_order(actor: Network, of=lambda parameter: parameter) -> tuple[torch.Tensor, ...]:
     """Return weights and biases, or what `of` takes from them, in the order and orientation of `nn.Linear`."""
     first, last = actor.hidden[0], actor.last
     return of(first.weight).T, of(first.bias), of(last.weight), of(last.bias)
@@ -302,7 +303,7 @@ with torch.no_grad():
 # Now the loop's way: one episode, its scores, the loss, one step of Adam.
 
 # %%
-episode = rollouts.play(cartpole, networks.Policy(agent.actor), rng, agent.dropout)
+episode = environments.play(cartpole, Policy(agent.actor, agent.head), rng, agent.dropout)
 returns = algorithms.discounted_returns(episode.rewards, config.gamma)
 scores = torch.as_tensor(normalizers.make("kscore")(returns), dtype=torch.float32)
 log_policy = torch.log_softmax(twin(torch.as_tensor(episode.observations)), dim=1)
@@ -315,8 +316,8 @@ optimizer.step()
 # And the library's, in one call.
 
 # %%
-normalize = algorithms.normalization(normalizers.make("kscore"), config.signal, config.normalize_advantages)
-algorithms.reinforce(agent, episode, normalize, config)
+normalize = algorithms.normalization(dataclasses.replace(config, normalizer={"name": "kscore"}))
+algorithms.reinforce(agent, algorithms.Batch.of([episode]), normalize, config)
 weights = zip(twin.parameters(), in_torch_order(agent.actor), strict=True)
 gap = max((mine - theirs).abs().max().item() for mine, theirs in weights)
 slopes = zip((p.grad for p in twin.parameters()), in_torch_order(agent.actor, lambda p: p.grad), strict=True)
@@ -333,8 +334,8 @@ Markdown(f"The gradients differ by at most **{gradient_gap:.0e}** of their large
 
 # %%
 fresh = new_agent(config, cartpole)
-policy = networks.Policy(fresh.actor)
-warm_up = [rollouts.play(cartpole, policy, rng, fresh.dropout) for _ in range(5)]
+policy = Policy(fresh.actor, fresh.head)
+warm_up = [environments.play(cartpole, policy, rng, fresh.dropout) for _ in range(5)]
 KINDS = {
     "none": {"name": "none"}, "zscore": {"name": "zscore"}, "running": {"name": "running"}, "ema": {"name": "ema"},
     "kscore": {"name": "kscore"}, "refit": {"name": "kscore", "mode": "refit"}, "innovation": {"name": "kscore", "mode": "innovation"},
@@ -354,14 +355,14 @@ fifth = {kind: fifth_scores(options) for kind, options in KINDS.items()}
 # *Predict the plot:* which of the eight panels show the same curve up to a shift and a stretch, and which two up to a stretch alone?
 
 # %%
-fig, axes = plots.panels(4, 2, height=1.6, sharex=True)
+fig, axes = figures.panels(4, 2, height=1.6, sharex=True)
 for ax, (kind, scores) in zip(axes.flat, fifth.items(), strict=True):
-    ax.plot(scores, color=plots.METHODS[kind]["color"])
-    ax.axhline(0, color=plots.INK, linewidth=0.5)
-    plots.label(ax, plots.METHODS[kind]["label"], "", "")
+    ax.plot(scores, color=figures.METHODS[kind]["color"])
+    ax.axhline(0, color=figures.INK, linewidth=0.5)
+    figures.label(ax, figures.METHODS[kind]["label"], "", "")
 for ax in axes[-1]:
     ax.set_xlabel("step of the fifth episode")
-plots.show(fig, f"The same episode of {len(fifth['none'])} steps under eight normalizers; mind the vertical axes. None, Z-Score and refit are shifted and stretched copies of one curve; the innovation form is a pure stretch of the streamed K-Score; streaming bends the curve, the running Z-Score hardly.",
+figures.show(fig, f"The same episode of {len(fifth['none'])} steps under eight normalizers; mind the vertical axes. None, Z-Score and refit are shifted and stretched copies of one curve; the innovation form is a pure stretch of the streamed K-Score; streaming bends the curve, the running Z-Score hardly.",
            "Eight small panels with the scores of one CartPole episode under each normalizer; all fall, with different curvature, zero crossing and vertical scale.")
 
 # %% [markdown]
@@ -373,7 +374,7 @@ plots.show(fig, f"The same episode of {len(fifth['none'])} steps under eight nor
 def gradient(scores: np.ndarray) -> np.ndarray:
     """Return the policy gradient of the fifth episode under these scores, as one long vector."""
     fresh.memory.gradient.zero_()
-    loss = algorithms.policy_loss(fresh.log_probs(warm_up[-1], None), scores, config)
+    loss = algorithms.policy_loss(fresh.log_probs(algorithms.Batch.of(warm_up[-1:]), None), scores, config)
     loss.backward()
     return fresh.memory.gradient.numpy().copy()
 
@@ -391,8 +392,8 @@ adam_steps = {kind: config.learning_rate * g / (np.abs(g) + 1e-8) for kind, g in
 columns = ("gradient: length", "gradient: cosine", "Adam's step: length", "Adam's step: cosine")
 updates = pd.DataFrame(dict(zip(columns, (*compared(gradients), *compared(adam_steps)), strict=True)))
 updates["positive scores"] = pd.Series({kind: np.mean(scores > 0) for kind, scores in fifth.items()})
-updates.index = [plots.METHODS[kind]["label"] for kind in updates.index]
-others = updates.drop(plots.METHODS["zscore"]["label"])
+updates.index = [figures.METHODS[kind]["label"] for kind in updates.index]
+others = updates.drop(figures.METHODS["zscore"]["label"])
 caption = "Fifth episode of an untrained agent, relative to the Z-Score (n = 1 episode)"
 updates.style.format("{:.2f}").format("{:.0%}", subset=["positive scores"]).set_caption(caption)
 
@@ -409,7 +410,7 @@ nine_after_hundred = {}
 for kind, options in KINDS.items():
     fresh_normalizer = normalizers.make(**options)
     scores_of_both = [fresh_normalizer(algorithms.discounted_returns([1.0] * n, config.gamma)) for n in (100, 9)]
-    nine_after_hundred[plots.METHODS[kind]["label"]] = f"{np.mean(scores_of_both[1] > 0):.0%}"
+    nine_after_hundred[figures.METHODS[kind]["label"]] = f"{np.mean(scores_of_both[1] > 0):.0%}"
 pd.Series(nine_after_hundred, name="praised steps of a CartPole episode of 9 steps after one of 100").to_frame()
 
 # %% [markdown]
@@ -426,15 +427,15 @@ pd.Series(nine_after_hundred, name="praised steps of a CartPole episode of 9 ste
 # The callback draws the progress bar, and keeps the policy so that we can film it afterwards.
 
 # %%
-live = dataclasses.replace(training.RunConfig.preset(env, algorithm), normalizer=normalizer, max_episodes=max_episodes)
+live = dataclasses.replace(RunConfig.preset(env, algorithm), normalizer=normalizer, max_episodes=max_episodes)
 kept = {}
 with tqdm(total=max_episodes, desc=f"{env}, {algorithm}", file=sys.stdout, mininterval=5, ascii=True, ncols=88) as bar:
-    def watch(history: training.History, policy: networks.Policy) -> None:
+    def watch(history: History, policy: Policy) -> None:
         """Move the bar and keep the policy."""
         bar.update()
         kept["policy"] = policy
 
-    record = training.train(live, seed, progress=watch)
+    record = train(live, seed, progress=watch)
 summary = {key: record[key] for key in ("status", "episodes", "steps", "seconds", "protocol")}
 Markdown("The record of the run: " + ", ".join(f"`{key}` = {value:.1f}" if isinstance(value, float) else f"`{key}` = {value}" for key, value in summary.items()) + ".")
 
@@ -448,15 +449,15 @@ def smoothed(values: list[float]) -> np.ndarray:
     return np.array([np.mean(values[max(0, i + 1 - window):i + 1]) for i in range(len(values))])
 
 
-fig, ax = plots.panels(height=3.4)
-for key, name, color, line in (("train_returns", "training", plots.BLUE, "--"), ("eval_returns", "greedy evaluation", plots.ORANGE, "-")):
+fig, ax = figures.panels(height=3.4)
+for key, name, color, line in (("train_returns", "training", figures.BLUE, "--"), ("eval_returns", "greedy evaluation", figures.ORANGE, "-")):
     ax.plot(record[key], ".", color=color, alpha=0.35, markersize=4)
     ax.plot(smoothed(record[key]), color=color, linestyle=line, label=f"{name} (dots: episodes, line: mean of the last {live.window})")
-ax.axhline(live.threshold, color=plots.INK, linewidth=0.8, linestyle=":", label=f"threshold, {live.threshold:g}")
-plots.label(ax, f"{env}, {algorithm}, {record['status']} after {record['episodes']} episodes (n = 1 run)", "training episode", "return of the episode")
+ax.axhline(live.threshold, color=figures.INK, linewidth=0.8, linestyle=":", label=f"threshold, {live.threshold:g}")
+figures.label(ax, f"{env}, {algorithm}, {record['status']} after {record['episodes']} episodes (n = 1 run)", "training episode", "return of the episode")
 fig.legend(loc="outside lower center", ncols=2)
 above = np.mean(smoothed(record["eval_returns"]) > smoothed(record["train_returns"])[:len(record["eval_returns"])])
-plots.show(fig, f"One run, seed {seed}: it says what a run looks like, not how good the method is. The evaluation curve is the higher one at {100 * above:.0f} % of the episodes.",
+figures.show(fig, f"One run, seed {seed}: it says what a run looks like, not how good the method is. The evaluation curve is the higher one at {100 * above:.0f} % of the episodes.",
            "Returns of training and evaluation episodes over one run, with running means and the threshold.")
 
 # %% [markdown]
@@ -467,7 +468,7 @@ plots.show(fig, f"One run, seed {seed}: it says what a run looks like, not how g
 # The upper strip is the policy that the run started from, the lower one the policy it ended with; both act greedily from the same start.
 
 # %%
-def watched_episode(policy: networks.Policy, pictures: tuple[int, ...] = ()) -> tuple[list[np.ndarray], int, float]:
+def watched_episode(policy: Policy, pictures: tuple[int, ...] = ()) -> tuple[list[np.ndarray], int, float]:
     """Play one greedy episode; return pictures of the named steps, its length and its return."""
     stage = gym.make(env, render_mode="rgb_array")
     observation, _ = stage.reset(seed=seed)
@@ -482,7 +483,7 @@ def watched_episode(policy: networks.Policy, pictures: tuple[int, ...] = ()) -> 
     return frames, len(rewards), sum(rewards)
 
 
-def film(policy: networks.Policy) -> tuple[tuple[int, ...], list[np.ndarray], float]:
+def film(policy: Policy) -> tuple[tuple[int, ...], list[np.ndarray], float]:
     """Play once for the length, and again for the pictures; return their steps, the pictures and the return."""
     _, length, total = watched_episode(policy)
     steps = tuple(np.linspace(0, length - 1, film_frames).astype(int).tolist())
@@ -492,14 +493,15 @@ def film(policy: networks.Policy) -> tuple[tuple[int, ...], list[np.ndarray], fl
 # Playing twice keeps memory small: only the frames that are shown are ever drawn.
 
 # %%
-films = {"start": film(networks.Policy(new_agent(live, rollouts.make(env, seed)).actor)), "end": film(kept["policy"])}
-fig, axes = plots.panels(2, film_frames, height=1.3, width=9, squeeze=False)
+untrained = new_agent(live, environments.make(env, seed))
+films = {"start": film(Policy(untrained.actor, untrained.head)), "end": film(kept["policy"])}
+fig, axes = figures.panels(2, film_frames, height=1.3, width=9, squeeze=False)
 for row, (name, (steps, frames, _)) in zip(axes, films.items(), strict=True):
     for ax, at, frame in zip(row, steps, frames, strict=True):
         ax.imshow(frame)
         ax.set(xticks=[], yticks=[])
         ax.set_title(f"{name}, step {at}", fontsize=8)
-plots.show(fig, f"One episode each: return {films['start'][2]:.0f} at the start of the run, {films['end'][2]:.0f} after {record['episodes']} training episodes. (The run's rule looks at the mean of {live.window} episodes, so a single one may lie below the threshold.)",
+figures.show(fig, f"One episode each: return {films['start'][2]:.0f} at the start of the run, {films['end'][2]:.0f} after {record['episodes']} training episodes. (The run's rule looks at the mean of {live.window} episodes, so a single one may lie below the threshold.)",
            "Two film strips of the environment: the policy at the start of the run above, the policy at its end below.")
 
 # %% [markdown]
@@ -512,15 +514,15 @@ simple = {"name": "kscore"} | ({"Q": 1e-2, "R": 1.0} if env.startswith("LunarLan
 arms = {"zscore": {"name": "zscore"}, "kscore": simple}
 runs = {}
 for kind, options in arms.items():
-    runs[kind] = record if options == live.normalizer else training.train(dataclasses.replace(live, normalizer=options), seed)
-fig, ax = plots.panels(height=2.8)
+    runs[kind] = record if normalizers.spelled_out(**options) == live.normalizer else train(dataclasses.replace(live, normalizer=options), seed)
+fig, ax = figures.panels(height=2.8)
 for kind, run in runs.items():
-    look = plots.method(kind)
+    look = figures.method(kind)
     ax.plot(smoothed(run["eval_returns"]), **look | {"label": f"{look['label']}: {run['status']} after {run['episodes']} episodes"})
-plots.label(ax, f"{env}, {algorithm}: greedy evaluation, mean of the last {live.window} (n = 1 run each)", "training episode", "return")
+figures.label(ax, f"{env}, {algorithm}: greedy evaluation, mean of the last {live.window} (n = 1 run each)", "training episode", "return")
 fig.legend(loc="outside lower center", ncols=2)
 best = {kind: smoothed(run["eval_returns"]).max() for kind, run in runs.items()}
-plots.show(fig, f"The highest point of each curve is {best['zscore']:.0f} (Z-Score) and {best['kscore']:.0f} (K-Score); the threshold is {live.threshold:g}.",
+figures.show(fig, f"The highest point of each curve is {best['zscore']:.0f} (Z-Score) and {best['kscore']:.0f} (K-Score); the threshold is {live.threshold:g}.",
            "Smoothed evaluation returns of two single runs with the same seed and different normalizers.")
 
 # %% [markdown]
@@ -531,7 +533,7 @@ plots.show(fig, f"The highest point of each curve is {best['zscore']:.0f} (Z-Sco
 # We break one on purpose, with an absurd learning rate.
 
 # %%
-broken = training.train(dataclasses.replace(live, learning_rate=1e30, max_episodes=20), seed)
+broken = train(dataclasses.replace(live, learning_rate=1e30, max_episodes=20), seed)
 assert broken["status"] == "diverged" and not broken["solved"]
 Markdown(f"The record says `status` = **{broken['status']}** (\"{broken['reason']}\") after {broken['episodes']} episode(s), and keeps what it had: returns {broken['train_returns']}.")
 
@@ -541,7 +543,7 @@ Markdown(f"The record says `status` = **{broken['status']}** (\"{broken['reason'
 # A mistake in a setting is caught earlier, with a sentence.
 
 # %%
-for mistake in ({"algorithm": "pppo"}, {"dropout": 1.5}, {"normalizer": {"name": "kscore", "Q": -1}}, {"env": "Pendulum-v1"}):
+for mistake in ({"algorithm": "pppo"}, {"dropout": 1.5}, {"normalizer": {"name": "kscore", "Q": -1}}, {"env": "FrozenLake-v1"}):
     try:
         dataclasses.replace(live, **mistake)
         raise AssertionError("this should have been refused")
@@ -604,15 +606,15 @@ assert np.isclose(shrinkage(100), 0.99), "with many samples hardly anything is l
 # **Exercise 3 (apply).** Make a configuration for REINFORCE on CartPole with the adaptive K-Score in innovation form (its default $Q$ and $R$), no dropout, and the stopping rule on *training* returns; everything else as released for REINFORCE.
 
 # %% nbgrader={"grade": false, "grade_id": "04-3", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
-mine = training.RunConfig.preset("CartPole-v1", "ppo")
+mine = RunConfig.preset("CartPole-v1", "ppo")
 ### BEGIN SOLUTION
-mine = dataclasses.replace(training.RunConfig.preset("CartPole-v1", "reinforce"), dropout=0.0, criterion="training",
+mine = dataclasses.replace(RunConfig.preset("CartPole-v1", "reinforce"), dropout=0.0, criterion="training",
                            normalizer={"name": "kscore", "variant": "adaptive", "mode": "innovation"})
 ### END SOLUTION
 
 # %% nbgrader={"grade": true, "grade_id": "04-3-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check"]
 assert (mine.normalizer["name"], mine.normalizer["variant"], mine.normalizer["mode"]) == ("kscore", "adaptive", "innovation")
-released_reinforce = training.RunConfig.preset("CartPole-v1", "reinforce")
+released_reinforce = RunConfig.preset("CartPole-v1", "reinforce")
 expected = dataclasses.replace(released_reinforce, dropout=0.0, criterion="training", normalizer=mine.normalizer)
 assert mine == expected, "another setting differs: did you start from another algorithm's preset?"
 ### BEGIN HIDDEN TESTS
@@ -664,4 +666,4 @@ Markdown(f"""
 # Z. Xia and Q. Li, *K-Score*, Algorithm 1.
 
 # %%
-provenance.footer(started, seed=seed, open_episodes=open_episodes, env=env, algorithm=algorithm, normalizer=normalizer, max_episodes=max_episodes, draws=draws, film_frames=film_frames)
+chapter.footer()

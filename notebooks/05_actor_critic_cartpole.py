@@ -47,16 +47,16 @@
 # ## Setup
 
 # %%
-import time
-
 import numpy as np
 import pandas as pd
 from IPython.display import Markdown
 
-from kscore import experiments, plots, provenance, results, stats, study, training
+from kscore import analysis, chapters, figures, study
+from kscore.analysis import stats
+from kscore.rl import train
+from kscore.study import plan
 
-started = time.perf_counter()
-plots.use_style()
+chapter = chapters.begin("05_actor_critic_cartpole")
 
 # %% [markdown]
 # ## Parameters
@@ -64,20 +64,21 @@ plots.use_style()
 # %% tags=["parameters"]
 seeds: int = 50               # runs an arm [2, 10000]
 first_seed: int = 1000        # the first of them; results use 1000 and up [0, inf]
-max_episodes: int = 500       # the cap: a run that gets here unsolved is censored [1, 100000]
+max_episodes: int = 500       # the cap: a run that gets here without arriving is censored [1, 100000]
 learning_rate: float = 0.01   # of Adam, in every arm; 0.01 is the released one [1e-06, 1]
-store: str = "data/runs"      # folder of the recorded runs; what it lacks is trained and appended
+store: str = "build/runs"     # folder of your own: what the archive of recorded runs lacks is trained into it
+archive: bool = True          # whether the archive is read first; without it every run is trained
 live_seeds: list[int] = [3000]  # seeds trained before your eyes; they enter no statistic [0, inf]
 
 # %% [markdown]
-# With the values above everything is read from the recorded study and only the live runs are trained.
-# Change a value and the same cells train what is missing: `papermill notebooks/05_actor_critic_cartpole.ipynb out.ipynb -k python3 -p learning_rate 0.003 -p seeds 10 -p store build/mine` asks whether the answer hangs on the step size, with a store of its own.
+# With the values above everything is read from the archive of recorded runs and only the live runs are trained.
+# Change a value and the same cells train what is missing, into a store of your own: `papermill notebooks/05_actor_critic_cartpole.ipynb out.ipynb -k python3 -p learning_rate 0.003 -p seeds 10` asks whether the answer hangs on the step size.
 
 # %%
-numbers = range(first_seed, first_seed + seeds)
+size = {"seeds": seeds, "first_seed": first_seed}
 settings = {"max_episodes": max_episodes, "learning_rate": learning_rate}
-written = experiments.arms("CartPole-v1", "actor_critic", **settings)
-released = experiments.arms("CartPole-v1", "reinforce", **settings)
+written = plan.part("cartpole_actor_critic", **size, **settings)
+released = plan.part("cartpole_reinforce", **size, **settings)
 
 # %% [markdown]
 # ## Notation
@@ -87,7 +88,7 @@ released = experiments.arms("CartPole-v1", "reinforce", **settings)
 # | arm | one way to normalize, all else equal | a name and a `RunConfig` |
 # | run | one arm, one seed | a row of `runs` |
 # | time | training episodes until the mean of the last 25 evaluation returns reaches 475 | `runs.evaluation` |
-# | censored | the cap came first: the time is only known to be longer | `~runs.evaluation_met` |
+# | censored | the cap came first: the time is only known to be longer | `~runs.evaluation_arrived` |
 # | $S(t)$ | share of runs still on their way after episode $t$ | `stats.survival` |
 # | restricted mean | mean number of episodes up to the cap, $\int_0^{\mathrm{cap}} S(t)\,dt$ | `stats.restricted_mean` |
 # | factor | restricted mean of the Z-Score over that of the other arm; above 1 the other is faster | `stats.improvement` |
@@ -104,7 +105,7 @@ released = experiments.arms("CartPole-v1", "reinforce", **settings)
 # The figures in the released repository (commit `5667b45`) stop at other numbers; both are listed.
 
 # %%
-published = results.published("E1")
+published = analysis.published("E1")
 published
 
 # %%
@@ -127,26 +128,24 @@ Markdown("So the published improvement is " + " and ".join(f"{ratio:.1f} times (
 # The arms are the same for both learners:
 
 # %%
-assert all(written[arm].normalizer == released[arm].normalizer for arm in written)
-pd.DataFrame({arm: {"shown as": plots.METHODS[arm]["label"], "options": ", ".join(f"{key} = {value}" for key, value in config.normalizer.items() if key != "name")}
-              for arm, config in written.items()}).T.replace("", "none").replace({"options": {"none": "defaults (the moving average's decay is 0.99)"}}).rename_axis("arm")
+assert all(written.configs[arm].normalizer == released.configs[arm].normalizer for arm in written.configs)
+pd.DataFrame({arm: {"shown as": figures.METHODS[arm]["label"], "options": ", ".join(f"{key} = {value}" for key, value in config.normalizer.items() if key not in ("name", "eps"))}
+              for arm, config in written.configs.items()}).T.rename_axis("arm")
 
 # %% [markdown]
 # ## The recorded study
 #
-# One call reads the runs of an experiment from its store, trains what is missing, and returns a row a run.
+# One call reads the runs of an experiment from the archive, trains what is missing, and returns a table with one row per run.
 
 # %%
-runs = study.run(written, numbers, f"{store}/cartpole_actor_critic.jsonl")
-runs_released = study.run(released, numbers, f"{store}/cartpole_reinforce.jsonl")
+runs = study.runs(written, store, archive=archive)
+runs_released = study.runs(released, store, archive=archive)
 both = pd.concat([runs, runs_released])
-assert len(runs) == len(written) * seeds and len(runs_released) == len(released) * seeds
+assert len(runs) == written.runs and len(runs_released) == released.runs
 runs[["arm", "seed", "status", "episodes", "steps", "seconds"]].groupby("arm", sort=False).head(1).set_index("arm")
 
 # %%
-Markdown(f"{len(both):,} runs, {both.steps.sum() / 1e6:.0f} million environment steps, {both.seconds.sum() / 3600:.1f} hours of one core: "
-         f"{(both.status == 'solved').sum():,} solved, {(both.status == 'censored').sum()} censored, "
-         f"{(both.status == 'diverged').sum()} diverged. The table shows the first run of each arm as written.")
+Markdown(f"{figures.run_count(both)}. The table shows the first run of each arm as written.")
 
 # %% [markdown]
 # ## A time that was never seen
@@ -164,11 +163,11 @@ Markdown(f"{len(both):,} runs, {both.steps.sum() / 1e6:.0f} million environment 
 # Here it is in a few lines, for the streamed K-Score, and beside it the library's.
 
 # %%
-slow = results.times(runs, "kscore")
+slow = analysis.times(runs, "kscore")
 share, by_hand = 1.0, {}
 for t in np.unique(slow.time):
     on_their_way = np.sum(slow.time >= t)
-    arriving = np.sum((slow.time == t) & slow.met)
+    arriving = np.sum((slow.time == t) & slow.arrived)
     share *= 1 - arriving / on_their_way
     by_hand[t] = share
 
@@ -184,8 +183,8 @@ assert np.allclose(list(by_hand.values()), curve.share[1:]) and curve.share[0] =
 # %%
 mean_to_cap = float(stats.restricted_mean(slow, max_episodes))
 assert np.isclose(mean_to_cap, np.minimum(slow.time, max_episodes).mean())
-only_the_lucky = slow.time[slow.met].mean() if slow.met.any() else np.nan
-Markdown(f"The streamed K-Score: {slow.met.sum()} of {seeds} runs arrived. Restricted mean {mean_to_cap:.0f} episodes; "
+only_the_lucky = slow.time[slow.arrived].mean() if slow.arrived.any() else np.nan
+Markdown(f"The streamed K-Score: {slow.arrived.sum()} of {seeds} runs arrived. Restricted mean {mean_to_cap:.0f} episodes; "
          f"the mean of those that arrived, {only_the_lucky:.0f}, would flatter it.")
 
 # %% [markdown]
@@ -196,11 +195,8 @@ Markdown(f"The streamed K-Score: {slow.met.sum()} of {seeds} runs arrived. Restr
 # %%
 shown = {"as written: actor-critic": (runs, ["none", "zscore", "running", "kscore", "adaptive"]),
          "as released: REINFORCE": (runs_released, ["none", "zscore", "running", "refit", "adaptive_refit"])}
-fig, axes = plots.panels(1, 2, height=4.2, width=10.0, sharey=True)
-for ax, (title, (frame, arms)) in zip(axes, shown.items(), strict=True):
-    plots.survival({arm: stats.survival(results.times(frame, arm)) for arm in arms}, ax, max_episodes)
-    plots.label(ax, f"{title} (n = {seeds} an arm)", "training episodes", "share of runs on their way", legend="below")
-plots.show(fig, "Kaplan-Meier curves with 95 % bands: the share of runs that have not yet reached the threshold. Lower and further left is faster.",
+fig = figures.survival_panels([{title: analysis.survivals(*pair) for title, pair in shown.items()}], max_episodes)
+figures.show(fig, "Kaplan-Meier curves with 95 % bands: the share of runs that have not yet reached the threshold. Lower and further left is faster.",
            "Two panels of falling step curves. Left, as written: the streamed K-Score stays far above the others. Right, as released: the arm without normalization stays highest, the per-episode Z-Score and both refitted filters cross each other, the running Z-Score falls first.")
 
 # %% [markdown]
@@ -211,11 +207,9 @@ plots.show(fig, "Kaplan-Meier curves with 95 % bands: the share of runs that hav
 # The runs behind the curves look like this.
 
 # %%
-fig, axes = plots.panels(1, 4, height=2.8, width=12.0, sharex=True, sharey=True)
-for ax, arm in zip(axes, ["zscore", "running", "kscore", "adaptive_refit"], strict=True):
-    plots.learning(results.curves(runs, arm), arm, ax)
-    plots.label(ax, f"{plots.METHODS[arm]['label']} (n = {seeds})", "training episodes", "evaluation return" if arm == "zscore" else "")
-plots.show(fig, "Evaluation returns of the actor-critic, averaged over the last 25 as the criterion does: each run faint, the median and the middle half. A run that has stopped goes on where it was: the plateau just above the threshold is carried on, not observed.",
+picked = ["zscore", "running", "kscore", "adaptive_refit"]
+fig = figures.learning_panels([(figures.METHODS[arm]["label"], arm, analysis.curves(runs, arm)) for arm in picked])
+figures.show(fig, "Evaluation returns of the actor-critic, averaged over the last 25 as the criterion does: each run faint, the median and the middle half. A run that has stopped goes on where it was: the plateau just above the threshold is carried on, not observed.",
            "Four panels of evaluation return against episodes. Three rise steeply to a plateau; the streamed K-Score rises slowly and spreads widely.")
 
 # %% [markdown]
@@ -226,14 +220,14 @@ plots.show(fig, "Evaluation returns of the actor-critic, averaged over the last 
 # The log-rank test asks whether two arms arrive at the same rate at every time; its p-values are adjusted over the rows of the table.
 
 # %%
-plots.table(results.summary(runs))
+figures.table(analysis.summary(runs))
 
 # %% [markdown]
 # That is what each arm did; now each against the running Z-Score.
 
 # %%
-as_written = results.against(runs, "running")
-plots.table(as_written)
+as_written = analysis.against(runs, "running")
+figures.table(as_written)
 
 # %% [markdown]
 # ## The comparison, as released
@@ -241,25 +235,22 @@ plots.table(as_written)
 # The same for REINFORCE, against the per-episode Z-Score of the released file.
 
 # %%
-plots.table(results.summary(runs_released))
+figures.table(analysis.summary(runs_released))
 
 # %%
-as_released = results.against(runs_released, "zscore")
-plots.table(as_released)
+as_released = analysis.against(runs_released, "zscore")
+figures.table(as_released)
 
 # %% [markdown]
 # The same factors as a picture.
 
 # %%
-fig, axes = plots.panels(1, 2, height=3.8, width=12.0, sharex=True)
-for ax, table, title in zip(axes, (as_written, as_released), ("as written, against running", "as released, against per-episode"), strict=True):
-    plots.forest(plots.factors(table), ax)
-    plots.label(ax, f"{title} (n = {seeds})", "improvement factor over the Z-Score", "")
-plots.show(fig, "Improvement factors with 95 % intervals; right of the dotted line an arm is faster than the Z-Score of its panel.",
+fig = figures.forest_panels({"as written, against running": as_written, "as released, against per-episode": as_released})
+figures.show(fig, "Improvement factors with 95 % intervals; right of the dotted line an arm is faster than the Z-Score of its panel.",
            "Two forest plots. As written, the streamed and innovation K-Scores lie far left of 1. As released, the refitted K-Scores lie near 1, the running Z-Score and the adaptive stream right of it.")
 
 # %%
-outside_plan = results.compare(runs_released, "adaptive", "running")
+outside_plan = analysis.compare(runs_released, "adaptive", "running")
 steadiness = pd.concat([as_written["probability steadier"], as_released["probability steadier"]])
 apart = sum(interval.low > 0.5 or interval.high < 0.5 for interval in steadiness)
 Markdown(f"""
@@ -282,7 +273,7 @@ Markdown(f"""
 # %%
 counts = published.assign(**{"as written": published.normalizer.map({"zscore": "running", "kscore": "kscore"}), "as released": published.normalizer.map({"zscore": "zscore", "kscore": "adaptive_refit"})})
 for title, frame in (("as written", runs), ("as released", runs_released)):
-    counts[title] = [f"position p = {stats.position(number, results.times(frame, arm)):.2f}, our fastest {results.times(frame, arm).time.min()}"
+    counts[title] = [f"position p = {stats.position(number, analysis.times(frame, arm)):.2f}, our fastest {analysis.times(frame, arm).time.min()}"
                      for number, arm in zip(counts.episodes, counts[title], strict=True)]
 counts[["source", "normalizer", "episodes", "as written", "as released"]]
 
@@ -296,16 +287,14 @@ counts[["source", "normalizer", "episodes", "as written", "as released"]]
 # This is: the two arms of the text, on a seed that is part of no statistic.
 
 # %%
-live = {(arm, seed): training.train(written[arm], seed) for seed in live_seeds for arm in ("running", "kscore")}
-fig, ax = plots.panels(height=2.8)
-plots.live(live, ax)
-plots.label(ax, f"Live runs (n = {len(live_seeds)} an arm)", "training episodes", "evaluation return", legend=True)
-plots.show(fig, "The greedy evaluation return after every training episode, until the mean of the last 25 reaches the dotted threshold or the cap comes.",
+live = {(arm, seed): train(written.configs[arm], seed) for seed in live_seeds for arm in ("running", "kscore")}
+fig = figures.live_panel(live)
+figures.show(fig, "The greedy evaluation return after every training episode, until the mean of the last 25 reaches the dotted threshold or the cap comes.",
            "Evaluation returns of one live run of the running Z-Score and one of the streamed K-Score against training episodes.")
 
 # %%
-won = np.sum(results.times(runs, "kscore").time < results.times(runs, "running").time)
-Markdown("".join(f"- {plots.METHODS[arm]['label']}, seed {seed}: {record['status']} after {record['episodes']} episodes, {record['seconds']:.0f} s.\n"
+won = np.sum(analysis.times(runs, "kscore").time < analysis.times(runs, "running").time)
+Markdown("".join(f"- {figures.METHODS[arm]['label']}, seed {seed}: {record['status']} after {record['episodes']} episodes, {record['seconds']:.0f} s.\n"
                  for (arm, seed), record in live.items())
          + f"- On the {seeds} recorded seeds the streamed K-Score was the faster of the two on {won}.")
 
@@ -314,7 +303,7 @@ Markdown("".join(f"- {plots.METHODS[arm]['label']}, seed {seed}: {record['status
 # To be sure, we train one of the recorded runs again; it is the same to the last digit on the machine that recorded it.
 
 # %%
-again = training.train(written["kscore"], first_seed)
+again = train(written.configs["kscore"], first_seed)
 recorded = runs.query("arm == 'kscore' and seed == @first_seed").iloc[0]
 Markdown(f"Seed {first_seed}, trained again: {again['episodes']} episodes, recorded {recorded.episodes}; "
          + ("every evaluation return is the same." if np.array_equal(again["eval_returns"], recorded.eval_returns) else "some returns differ: another processor or library rounds differently."))
@@ -330,7 +319,7 @@ Markdown(f"Seed {first_seed}, trained again: {again['episodes']} episodes, recor
 
 # %%
 rng = np.random.default_rng(0)
-zscore, kalman = results.times(runs_released, "zscore").time, results.times(runs_released, "adaptive_refit").time
+zscore, kalman = analysis.times(runs_released, "zscore").time, analysis.times(runs_released, "adaptive_refit").time
 first = rng.integers(seeds, size=20_000)
 second = (first + rng.integers(1, seeds, size=20_000)) % seeds  # another run than the first
 pairs = {"Z-Score over adaptive refit, same seed": zscore / kalman, "Z-Score over itself, two seeds": zscore[first] / zscore[second]}
@@ -400,7 +389,7 @@ assert np.isclose(area_under(stats.survival(watched), 80), stats.restricted_mean
 def careless_factor(a: stats.Times, b: stats.Times) -> float:
     """Return the mean time of b over that of a, of the runs that arrived."""
     ### BEGIN SOLUTION
-    return float(b.time[b.met].mean() / a.time[a.met].mean())
+    return float(b.time[b.arrived].mean() / a.time[a.arrived].mean())
     ### END SOLUTION
 
 
@@ -408,7 +397,7 @@ def careless_factor(a: stats.Times, b: stats.Times) -> float:
 half = stats.Times(np.array([10, 30, 500, 500]), np.array([True, True, False, False]))
 all_of_them = stats.Times(np.array([40, 40, 40, 40]), np.array([True, True, True, True]))
 assert careless_factor(half, all_of_them) is not None, "return a number"
-assert np.isclose(careless_factor(half, all_of_them), 2.0), "only `met` runs count for the careless"
+assert np.isclose(careless_factor(half, all_of_them), 2.0), "only runs that arrived count for the careless"
 assert stats.improvement(half, all_of_them, 500) < 0.2, "the restricted mean is not so easily fooled"
 ### BEGIN HIDDEN TESTS
 assert np.isclose(careless_factor(all_of_them, half), 0.5), "the other way round"
@@ -421,13 +410,13 @@ assert np.isclose(careless_factor(all_of_them, all_of_them), 1.0), "an arm over 
 # %% nbgrader={"grade": false, "grade_id": "05-4", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
 mine = None
 ### BEGIN SOLUTION
-variant = experiments.kalman_grid("actor_critic", "stream", [1e-4], [1.0], **settings)
+variant = plan.kalman_grid("actor_critic", "stream", [1e-4], [1.0], **settings)
 mine = study.run(variant, range(3100, 3105), "build/mine.jsonl", progress=False)
 ### END SOLUTION
 
 # %% nbgrader={"grade": true, "grade_id": "05-4-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false} tags=["check"]
 assert mine is not None and len(mine) == 5, "five runs, from `study.run` with a store of your own"
-assert not set(mine.seed) & set(numbers), "seeds of your own: 3100 and up"
+assert not set(mine.seed) & set(written.seeds), "seeds of your own: 3100 and up"
 ### BEGIN HIDDEN TESTS
 assert mine.arm.nunique() == 1 and mine.seed.nunique() == 5, "one setting, five different seeds"
 assert (mine.cap == max_episodes).all(), "the same cap as the recorded runs, or their times cannot be compared"
@@ -455,4 +444,4 @@ Markdown(f"""
 # Z. Xia and Q. Li, *K-Score*, Figures 1 and 2, and the released repository at commit `5667b45`.
 
 # %%
-provenance.footer(started, seeds=seeds, first_seed=first_seed, max_episodes=max_episodes, learning_rate=learning_rate, store=store, live_seeds=live_seeds)
+chapter.footer()

@@ -45,17 +45,17 @@
 # ## Setup
 
 # %%
-import time
-
 import numpy as np
 import pandas as pd
 from IPython.display import Markdown
 from scipy.stats import chi2
 
-from kscore import algorithms, experiments, normalizers, plots, provenance, results, stats, study, training
+from kscore import analysis, chapters, figures, normalizers, study
+from kscore.analysis import stats
+from kscore.rl import algorithms, train
+from kscore.study import plan
 
-started = time.perf_counter()
-plots.use_style()
+chapter = chapters.begin("06_gae_cartpole")
 
 # %% [markdown]
 # ## Parameters
@@ -63,9 +63,10 @@ plots.use_style()
 # %% tags=["parameters"]
 seeds: int = 50               # runs an arm [2, 10000]
 first_seed: int = 1000        # the first of them; results use 1000 and up [0, inf]
-max_episodes: int = 500       # the cap: a run that gets here unsolved is censored [1, 100000]
+max_episodes: int = 500       # the cap: a run that gets here without arriving is censored [1, 100000]
 lam: float = 0.99             # λ of GAE, in every arm; 0.99 is the released one, 1 is Monte Carlo [0.01, 1]
-store: str = "data/runs"      # folder of the recorded runs; what it lacks is trained and appended
+store: str = "build/runs"     # folder of your own: what the archive of recorded runs lacks is trained into it
+archive: bool = True          # whether the archive is read first; without it every run is trained
 live_seeds: list[int] = [3000]  # seeds trained before your eyes; they enter no statistic [0, inf]
 
 # %% [markdown]
@@ -73,11 +74,11 @@ live_seeds: list[int] = [3000]  # seeds trained before your eyes; they enter no 
 # `lam` is a parameter because it decides how much of an advantage is the critic's opinion: the smaller it is, the more a change of the critic's target matters.
 
 # %%
-numbers = range(first_seed, first_seed + seeds)
+size = {"seeds": seeds, "first_seed": first_seed}
 settings = {"max_episodes": max_episodes, "lam": lam}
-released = experiments.arms("CartPole-v1", "gae", **settings)
-switched = experiments.switched("gae", **settings)
-consistent = experiments.normalized_advantages(**settings)
+released = plan.part("cartpole_gae", **size, **settings)
+switched = plan.part("cartpole_gae_switched", **size, **settings)
+consistent = plan.part("cartpole_gae_advantages", **size, **settings)
 
 # %% [markdown]
 # ## Notation
@@ -97,7 +98,7 @@ consistent = experiments.normalized_advantages(**settings)
 # The figures in the released repository (commit `5667b45`) stop at these episodes.
 
 # %%
-published = results.published("E2")
+published = analysis.published("E2")
 published
 
 # %% [markdown]
@@ -121,7 +122,7 @@ published
 # Z-scoring takes the constant away, and of $D$ it leaves the *sign*.
 
 # %%
-gamma, rewards = released["zscore"].gamma, [1.0] * 200
+gamma, rewards = released.configs["zscore"].gamma, [1.0] * 200
 returns = algorithms.discounted_returns(rewards, gamma)
 zscore = normalizers.make("zscore")
 
@@ -138,7 +139,7 @@ def direction(a: float, b: float) -> float:
 
 # %%
 whole = ("zscore", "refit", "adaptive_refit")
-critics = {arm: normalizers.make(**config.normalizer)(returns) for arm, config in released.items() if arm != "none"}
+critics = {arm: normalizers.make(**config.normalizer)(returns) for arm, config in released.configs.items() if arm != "none"}
 shape = zscore(-(gamma * lam) ** np.arange(len(rewards), 0, -1.0))
 for arm in whole:
     b, a = np.polyfit(returns, critics[arm], 1)
@@ -151,15 +152,15 @@ for arm in whole:
 # **Predict the plot.** A Z-Score has $b = 1/\sigma$, a small number on a long episode. The refitted filter of the simple variant divides by the root of its own tiny variance, so that $b$ is far above 1. What does each of them tell the policy?
 
 # %%
-fig, axes = plots.panels(1, 2, height=4.2, width=10.0)
+fig, axes = figures.panels(1, 2, height=4.2, width=10.0)
 for arm in ("zscore", "running", "kscore", "refit", "adaptive_refit"):
-    axes[0].plot(np.abs(critics[arm]), **plots.method(arm))
-    axes[1].plot(released_advantages(critics[arm]), **plots.method(arm))
+    axes[0].plot(np.abs(critics[arm]), **figures.method(arm))
+    axes[1].plot(released_advantages(critics[arm]), **figures.method(arm))
 axes[0].set_yscale("log")
-axes[1].plot(released_advantages(np.zeros(len(rewards))), color=plots.INK, linewidth=4, alpha=0.2, label="no critic")
-plots.label(axes[0], "What the critic learns", "step of the episode", "size of the score", legend="below")
-plots.label(axes[1], "What the policy gets", "step of the episode", "z-scored advantage", legend="below")
-plots.show(fig, "One CartPole episode of 200 steps. Left: the size of the targets that each normalizer gives to the critic. Right: the advantages that reach the policy if the critic has learned its targets perfectly. Streams and running estimates start fresh here.",
+axes[1].plot(released_advantages(np.zeros(len(rewards))), color=figures.INK, linewidth=4, alpha=0.2, label="no critic")
+figures.label(axes[0], "What the critic learns", "step of the episode", "size of the score", legend="below")
+figures.label(axes[1], "What the policy gets", "step of the episode", "z-scored advantage", legend="below")
+figures.show(fig, "One CartPole episode of 200 steps. Left: the size of the targets that each normalizer gives to the critic. Right: the advantages that reach the policy if the critic has learned its targets perfectly. Streams and running estimates start fresh here.",
            "Left: five curves of scores whose sizes differ by orders of magnitude. Right: three curves lie on the one without a critic, two are its mirror image.")
 
 # %% [markdown]
@@ -168,7 +169,7 @@ plots.show(fig, "One CartPole episode of 200 steps. Left: the size of the target
 # %%
 alike = pd.Series({arm: np.corrcoef(released_advantages(values), released_advantages(np.zeros(len(rewards))))[0, 1] for arm, values in critics.items()}, name="correlation with no critic")
 sizes = pd.Series({arm: np.sqrt(np.mean(values**2)) for arm, values in critics.items()}, name="size of the targets")
-pd.concat([sizes, alike], axis=1).sort_values("size of the targets").rename(index={arm: look["label"] for arm, look in plots.METHODS.items()}).round(2)
+pd.concat([sizes, alike], axis=1).sort_values("size of the targets").rename(index={arm: look["label"] for arm, look in figures.METHODS.items()}).round(2)
 
 # %% [markdown]
 # Small targets change nothing after z-scoring: the policy gets what it would get without a critic.
@@ -184,13 +185,12 @@ pd.concat([sizes, alike], axis=1).sort_values("size of the targets").rename(inde
 # Three experiments: as released; with the z-scoring of advantages switched off, to see what the critic's scale does when nothing rescales the advantages afterwards; and the consistent reading, in which the advantages themselves go through the normalizer, the critic learns raw returns, and nothing is z-scored afterwards.
 
 # %%
-runs = study.run(released, numbers, f"{store}/cartpole_gae.jsonl")
-runs_switched = study.run(switched, numbers, f"{store}/cartpole_gae_switched.jsonl")
-runs_consistent = study.run(consistent, numbers, f"{store}/cartpole_gae_advantages.jsonl")
+runs = study.runs(released, store, archive=archive)
+runs_switched = study.runs(switched, store, archive=archive)
+runs_consistent = study.runs(consistent, store, archive=archive)
 every = pd.concat([runs, runs_switched, runs_consistent])
-assert len(every) == (len(released) + len(switched) + len(consistent)) * seeds
-Markdown(f"{len(every):,} runs, {every.steps.sum() / 1e6:.0f} million environment steps, {every.seconds.sum() / 3600:.1f} hours of one core: "
-         f"{(every.status == 'solved').sum():,} solved, {(every.status == 'censored').sum()} censored, {(every.status == 'diverged').sum()} diverged.")
+assert len(every) == released.runs + switched.runs + consistent.runs
+Markdown(f"{figures.run_count(every)}.")
 
 # %% [markdown]
 # **Predict the plot.** In which of the three should the arms differ most? In which should `none`, which normalizes nothing, do well?
@@ -199,20 +199,14 @@ Markdown(f"{len(every):,} runs, {every.steps.sum() / 1e6:.0f} million environmen
 shown = {"as released": (runs, ["none", "zscore", "running", "kscore", "refit", "adaptive_refit"]),
          "switched": (runs_switched, ["none", "zscore", "running", "kscore", "refit", "adaptive_refit"]),
          "consistent": (runs_consistent, ["zscore", "running", "kscore", "adaptive", "adaptive_refit"])}
-fig, axes = plots.panels(1, 3, height=4.2, width=12.5, sharey=True)
-for ax, (title, (frame, arms)) in zip(axes, shown.items(), strict=True):
-    plots.survival({arm: stats.survival(results.times(frame, arm)) for arm in arms}, ax, max_episodes)
-    plots.label(ax, f"{title} (n = {seeds} an arm)", "training episodes", "share of runs on their way" if ax is axes[0] else "", legend="below")
-plots.show(fig, "Kaplan-Meier curves of GAE with 95 % bands, in three forms of the experiment. Lower and further left is faster.",
+fig = figures.survival_panels([{title: analysis.survivals(*pair) for title, pair in shown.items()}], max_episodes)
+figures.show(fig, "Kaplan-Meier curves of GAE with 95 % bands, in three forms of the experiment. Lower and further left is faster.",
            "Three panels of survival curves. As released: the curves of small targets fall together, refit later, the simple stream stays high. Switched: no normalization falls first, then adaptive refit, and the simple stream hardly falls. Consistent: the running Z-Score and adaptive refit fall first, the simple stream last.")
 
 # %%
-fig, axes = plots.panels(1, 4, height=2.8, width=12.0, sharex=True, sharey=True)
 picked = [("as released", runs, "zscore"), ("as released", runs, "adaptive_refit"), ("consistent", runs_consistent, "running"), ("consistent", runs_consistent, "kscore")]
-for ax, (title, frame, arm) in zip(axes, picked, strict=True):
-    plots.learning(results.curves(frame, arm), arm, ax)
-    plots.label(ax, f"{title}:\n{plots.METHODS[arm]['label']}", "training episodes", "evaluation return" if ax is axes[0] else "")
-plots.show(fig, f"Evaluation returns of GAE, averaged over the last 25: each run faint (n = {seeds} an arm), the median and the middle half, for the pair of the release and the pair that we read into the text. A run that has stopped goes on where it was: the plateau is carried on, not observed.",
+fig = figures.learning_panels([(f"{title}:\n{figures.METHODS[arm]['label']}", arm, analysis.curves(frame, arm)) for title, frame, arm in picked])
+figures.show(fig, f"Evaluation returns of GAE, averaged over the last 25: each run faint (n = {seeds} an arm), the median and the middle half, for the pair of the release and the pair that we read into the text. A run that has stopped goes on where it was: the plateau is carried on, not observed.",
            "Four panels of evaluation return against episodes. The median rises steeply in the released pair and for the running Z-Score, slowly for the streamed K-Score; the faint runs spread widely.")
 
 # %% [markdown]
@@ -230,17 +224,17 @@ plots.show(fig, f"Evaluation returns of GAE, averaged over the last 25: each run
 def logrank_by_hand(a: stats.Times, b: stats.Times) -> float:
     """Return the p-value of the log-rank test, from its definition."""
     observed_minus_expected = variance = 0.0
-    for t in np.unique(np.concatenate([a.time[a.met], b.time[b.met]])):
+    for t in np.unique(np.concatenate([a.time[a.arrived], b.time[b.arrived]])):
         n, n1 = np.sum(a.time >= t) + np.sum(b.time >= t), np.sum(a.time >= t)
-        d1 = np.sum((a.time == t) & a.met)
-        d = d1 + np.sum((b.time == t) & b.met)
+        d1 = np.sum((a.time == t) & a.arrived)
+        d = d1 + np.sum((b.time == t) & b.arrived)
         observed_minus_expected += d1 - d * n1 / n
         if n > 1:
             variance += d * (n1 / n) * (1 - n1 / n) * (n - d) / (n - 1)
     return float(chi2.sf(observed_minus_expected**2 / variance, df=1)) if variance else 1.0
 
 
-filtered, running = results.times(runs_consistent, "kscore"), results.times(runs_consistent, "running")
+filtered, running = analysis.times(runs_consistent, "kscore"), analysis.times(runs_consistent, "running")
 assert np.isclose(logrank_by_hand(filtered, running), stats.logrank(filtered, running))
 
 # %% [markdown]
@@ -249,19 +243,19 @@ assert np.isclose(logrank_by_hand(filtered, running), stats.logrank(filtered, ru
 # *As released:* what each arm did.
 
 # %%
-plots.table(results.summary(runs))
+figures.table(analysis.summary(runs))
 
 # %% [markdown]
 # And each against the per-episode Z-Score, the released baseline; p-values are adjusted over the rows of their table.
 
 # %%
-as_released = results.against(runs, "zscore")
-plots.table(as_released)
+as_released = analysis.against(runs, "zscore")
+figures.table(as_released)
 
 # %%
-estimates = results.summary(runs)["restricted mean"].map(lambda interval: interval.estimate)
+estimates = analysis.summary(runs)["restricted mean"].map(lambda interval: interval.estimate)
 sides = {text: estimates[alike.index[chosen]] for text, chosen in (("points as without a critic", alike > 0), ("points the other way", alike < 0))}
-Markdown("\n".join(f"- A perfect critic of these {text}: {', '.join(plots.METHODS[arm]['label'] for arm in means.index)}. Restricted means {means.min():.0f} to {means.max():.0f} episodes." for text, means in sides.items())
+Markdown("\n".join(f"- A perfect critic of these {text}: {', '.join(figures.METHODS[arm]['label'] for arm in means.index)}. Restricted means {means.min():.0f} to {means.max():.0f} episodes." for text, means in sides.items())
          + f"\n- Nothing to learn from a perfect critic: none, {estimates['none']:.0f}.")
 
 # %% [markdown]
@@ -273,8 +267,8 @@ Markdown("\n".join(f"- A perfect critic of these {text}: {', '.join(plots.METHOD
 # Now the size of the advantages depends on how large the critic's values have become.
 
 # %%
-without = results.against(runs_switched, "zscore")
-plots.table(without)
+without = analysis.against(runs_switched, "zscore")
+figures.table(without)
 
 # %%
 Markdown(f"""
@@ -286,21 +280,18 @@ Markdown(f"""
 # *Consistent:* the advantages themselves are held against the filter's belief, and the baseline is the text's running Z-Score.
 
 # %%
-plots.table(results.summary(runs_consistent))
+figures.table(analysis.summary(runs_consistent))
 
 # %%
-as_written = results.against(runs_consistent, "running")
-plots.table(as_written)
+as_written = analysis.against(runs_consistent, "running")
+figures.table(as_written)
 
 # %% [markdown]
 # The three comparisons as pictures:
 
 # %%
-fig, axes = plots.panels(3, 1, height=2.9, width=8.0, sharex=True)
-for ax, table, title in zip(axes, (as_released, without, as_written), ("as released, against per-episode", "switched, against per-episode", "consistent, against running"), strict=True):
-    plots.forest(plots.factors(table), ax)
-    plots.label(ax, f"{title} (n = {seeds})", "improvement factor over the Z-Score" if ax is axes[-1] else "", "")
-plots.show(fig, "Improvement factors with 95 % intervals; right of the dotted line an arm is faster than the Z-Score of its panel.",
+fig = figures.forest_panels({"as released, against per-episode": as_released, "switched, against per-episode": without, "consistent, against running": as_written}, columns=1)
+figures.show(fig, "Improvement factors with 95 % intervals; right of the dotted line an arm is faster than the Z-Score of its panel.",
            "Three forest plots. As released, the arms with large targets (simple stream, innovation, refit) lie left of the per-episode Z-Score and the others around it. Switched, no normalization lies far right, refit and the adaptive stream and refit right, the simple stream and innovation left. Consistent: the simple stream and its innovation form lie far left of the running Z-Score.")
 
 # %%
@@ -318,11 +309,9 @@ Markdown("".join(f"- {name}: {factor:.2f}.\n" for name, factor in planned.items(
 # The released pair of arms, on a seed that is part of no statistic. Whoever is first here, one pair of runs ranks nothing.
 
 # %%
-live = {(arm, seed): training.train(released[arm], seed) for seed in live_seeds for arm in ("zscore", "adaptive_refit")}
-fig, ax = plots.panels(height=2.8)
-plots.live(live, ax)
-plots.label(ax, f"Live runs (n = {len(live_seeds)} an arm)", "training episodes", "evaluation return", legend=True)
-plots.show(fig, "The greedy evaluation return after every training episode, until the mean of the last 25 reaches the dotted threshold or the cap comes.",
+live = {(arm, seed): train(released.configs[arm], seed) for seed in live_seeds for arm in ("zscore", "adaptive_refit")}
+fig = figures.live_panel(live)
+figures.show(fig, "The greedy evaluation return after every training episode, until the mean of the last 25 reaches the dotted threshold or the cap comes.",
            "Evaluation returns of one live run of the per-episode Z-Score and one of the adaptive refitted K-Score.")
 
 # %% [markdown]
@@ -414,13 +403,13 @@ assert np.isclose(expected_arrivals, 49 / 30), "at 20, five runs are on their wa
 # %% nbgrader={"grade": false, "grade_id": "06-4", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
 mine = None
 ### BEGIN SOLUTION
-quiet, loud = (experiments.kalman_grid("gae", "refit", [1e-4], [R], **settings) for R in (1e4, 1e-4))
+quiet, loud = (plan.kalman_grid("gae", "refit", [1e-4], [R], **settings) for R in (1e4, 1e-4))
 mine = study.run(quiet | loud, range(3100, 3105), "build/mine.jsonl", progress=False)
 ### END SOLUTION
 
 # %% nbgrader={"grade": true, "grade_id": "06-4-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false} tags=["check"]
 assert mine is not None and mine.arm.nunique() == 2 and len(mine) == 10, "two arms, five runs each, in a store of your own"
-assert not set(mine.seed) & set(numbers), "seeds of your own: 3100 and up"
+assert not set(mine.seed) & set(released.seeds), "seeds of your own: 3100 and up"
 ### BEGIN HIDDEN TESTS
 assert mine.groupby("arm").seed.nunique().eq(5).all(), "five different seeds in each arm"
 assert (mine.cap == max_episodes).all(), "the same cap as the recorded runs, or their times cannot be compared"
@@ -446,4 +435,4 @@ Markdown(f"""
 # Z. Xia and Q. Li, *K-Score*, Figures 3 and 4, and the released repository at commit `5667b45`.
 
 # %%
-provenance.footer(started, seeds=seeds, first_seed=first_seed, max_episodes=max_episodes, lam=lam, store=store, live_seeds=live_seeds)
+chapter.footer()

@@ -43,17 +43,19 @@
 # ## Setup
 
 # %%
-import time
+from dataclasses import replace
 
 import numpy as np
 from IPython.display import Markdown
 from scipy.stats import weibull_min
 from scipy.stats.distributions import rv_frozen
 
-from kscore import experiments, plots, provenance, results, stats, study, training
+from kscore import analysis, chapters, figures, study
+from kscore.analysis import stats
+from kscore.rl import train
+from kscore.study import plan
 
-started = time.perf_counter()
-plots.use_style()
+chapter = chapters.begin("09_ppo_lunarlander")
 
 # %% [markdown]
 # ## Parameters
@@ -61,9 +63,10 @@ plots.use_style()
 # %% tags=["parameters"]
 seeds: int = 10               # runs an arm [2, 10000]
 first_seed: int = 1000        # the first of them; results use 1000 and up [0, inf]
-max_episodes: int = 1500      # the cap: a run that gets here unsolved is censored [1, 100000]
+max_episodes: int = 1500      # the cap: a run that gets here without arriving is censored [1, 100000]
 epochs: int = 5               # PPO's updates on each episode, in every arm; 5 is the released number [1, 100]
-store: str = "data/runs"      # folder of the recorded runs; what it lacks is trained and appended
+store: str = "build/runs"     # folder of your own: what the archive of recorded runs lacks is trained into it
+archive: bool = True          # whether the archive is read first; without it every run is trained
 live_seeds: list[int] = [3000]  # seeds trained before your eyes; they enter no statistic [0, inf]
 live_episodes: int = 60       # how long: a whole run would take minutes [1, 100000]
 trials: int = 200             # simulated studies a point of the power curve [10, 10000]
@@ -73,10 +76,10 @@ trials: int = 200             # simulated studies a point of the power curve [10
 # As there, a run goes on until both criteria are met, and the advantages are z-scored in all arms, which the text does not mention.
 
 # %%
-numbers = range(first_seed, first_seed + seeds)
-settings = {"max_episodes": max_episodes, "epochs": epochs}
-arms = experiments.arms("LunarLander-v3", "ppo", experiments.LUNAR_ARMS, criterion="both", **settings)
-claim = results.published("T1b").set_index("normalizer").episodes
+settings = {"seeds": seeds, "first_seed": first_seed, "max_episodes": max_episodes, "epochs": epochs}
+planned_runs = plan.part("lunarlander_ppo", **settings)
+arms = planned_runs.configs
+claim = analysis.published("T1b").set_index("normalizer").episodes
 true_factor = claim["zscore"] / claim["kscore"]  # true, if the table is
 
 # %% [markdown]
@@ -93,14 +96,14 @@ true_factor = claim["zscore"] / claim["kscore"]  # true, if the table is
 # One row of the paper's Table 1:
 
 # %%
-results.published("T1b")
+analysis.published("T1b")
 
 # %% [markdown]
 # What is run here is what the table names: PPO, five epochs on each episode, clipped, with a filter or a Z-Score.
 # The public tutorial that the released code follows has a PPO notebook with Z-Score on this task as well, whose stored output is one more single run:
 
 # %%
-results.published("R6").query("environment.str.startswith('Lunar')")
+analysis.published("R6").query("environment.str.startswith('Lunar')")
 
 # %% [markdown]
 # It lies before both numbers of the table.
@@ -112,18 +115,18 @@ results.published("R6").query("environment.str.startswith('Lunar')")
 # So the question of this chapter is asked twice: what do these runs say, and what could they have said?
 
 # %%
-runs = study.run(arms, numbers, f"{store}/lunarlander_ppo.jsonl")
-assert len(runs) == len(arms) * seeds
-Markdown(f"{len(runs)} runs, {runs.steps.sum() / 1e6:.0f} million environment steps, {runs.seconds.sum() / 3600:.1f} hours of one core, {(runs.status == 'diverged').sum()} diverged.")
+runs = study.runs(planned_runs, store, archive=archive)
+assert len(runs) == planned_runs.runs
+Markdown(f"{figures.run_count(runs)}.")
 
 # %% [markdown]
 # **Predict the plot.** The advantages are z-scored, and Adam divides by the gradient's size. By which way can the scale of a normalizer still reach the policy (chapter 08), and which of the six arms would lie together if it could not?
 
 # %%
 pairs = {"stream and running": ("adaptive", "running"), "per episode": ("adaptive_refit", "zscore"), "beside them": ("refit", "none")}
-fig, axes = plots.panels(2, 3, height=2.6, width=12.0, sharex=True, sharey=True)
-plots.survivals({f"by {criterion}": {title: {arm: stats.survival(results.times(runs, arm, criterion)) for arm in pair} for title, pair in pairs.items()} for criterion in results.CRITERIA}, axes, max_episodes)
-plots.show(fig, "Kaplan-Meier curves of PPO with 95 % bands, to the paper's criterion (above) and by training returns (below), from the same runs. Lower and further left is faster; before its first arrival a curve has no band, which is not certainty.",
+fig = figures.survival_panels([{f"{title}, by {criterion}": analysis.survivals(runs, pair, criterion) for title, pair in pairs.items()}
+                               for criterion in analysis.CRITERIA], max_episodes, height=2.6, legend="lower left")
+figures.show(fig, "Kaplan-Meier curves of PPO with 95 % bands, to the paper's criterion (above) and by training returns (below), from the same runs. Lower and further left is faster; before its first arrival a curve has no band, which is not certainty.",
            "Six panels of survival curves of PPO on LunarLander, two arms in each, by evaluation returns above and by training returns below.")
 
 # %% [markdown]
@@ -133,13 +136,9 @@ plots.show(fig, "Kaplan-Meier curves of PPO with 95 % bands, to the paper's crit
 # The curves behind these times:
 
 # %%
-fig, axes = plots.panels(2, 3, height=2.6, width=12.0, sharex=True, sharey=True)
-for ax, arm in zip(axes.flat, arms, strict=True):
-    plots.learning(results.curves(runs, arm), arm, ax)
-    ax.axhline(200, color=plots.INK, linewidth=0.8, linestyle=":")
-    plots.label(ax, f"{plots.METHODS[arm]['label']} (n = {seeds})", "training episodes" if ax in axes[-1] else "", "evaluation return" if ax in axes[:, 0] else "")
-axes[0, 0].set_ylim(-600, 320)
-plots.show(fig, "Evaluation returns of PPO, averaged over the last 25 as the criterion does: each run faint, the median and the middle half; dotted, the threshold. A run that has stopped goes on where it was; it stops when both criteria have been met, so that its last average may lie below the line. The axis is cut at -600.",
+fig = figures.learning_panels([(figures.METHODS[arm]["label"], arm, analysis.curves(runs, arm)) for arm in arms],
+                              columns=3, threshold=200, lowest=-600)
+figures.show(fig, "Evaluation returns of PPO, averaged over the last 25 as the criterion does: each run faint, the median and the middle half; dotted, the threshold. A run that has stopped goes on where it was; it stops when both criteria have been met, so that its last average may lie below the line. The axis is cut at -600.",
            "Six panels of averaged evaluation returns of PPO on LunarLander, one for each arm, with a line at 200.")
 
 # %% [markdown]
@@ -148,33 +147,29 @@ plots.show(fig, "Evaluation returns of PPO, averaged over the last 25 as the cri
 # By the paper's criterion. As in chapter 07: read the factors with the column "arrived". The factor of an arm without arrivals is only a bound, and such arms share a row.
 
 # %%
-plots.table(results.summary(runs))
+figures.table(analysis.summary(runs))
 
 # %% [markdown]
 # Each arm against the per-episode Z-Score, and both baselines as a picture:
 
 # %%
-as_written, as_released = results.against(runs, "running"), results.against(runs, "zscore")
-plots.table(as_released)
+as_written, as_released = analysis.against(runs, "running"), analysis.against(runs, "zscore")
+figures.table(as_released)
 
 # %%
-fig, axes = plots.panels(1, 2, height=2.6, width=12.0, sharex=True)
-for ax, table, title in zip(axes, (as_written, as_released), ("against running Z-Score", "against per-episode Z-Score"), strict=True):
-    plots.forest(plots.factors(table), ax)
-    ax.axvline(true_factor, color=plots.INK, linewidth=1, linestyle="--")
-    plots.label(ax, f"{title} (n = {seeds})", "improvement factor over the Z-Score", "")
-plots.show(fig, "Improvement factors with 95 % intervals, by the evaluation criterion; dotted: no difference, dashed: the published factor, a ratio of two single runs by training returns. Under the cap a true factor of this size shows as less; the section on accidents says how much.",
+fig = figures.forest_panels({"against running Z-Score": as_written, "against per-episode Z-Score": as_released}, published=true_factor)
+figures.show(fig, "Improvement factors with 95 % intervals, by the evaluation criterion; dotted: no difference, dashed: the published factor, a ratio of two single runs by training returns. Under the cap a true factor of this size shows as less; the section on accidents says how much.",
            "Two forest plots for PPO on LunarLander with a line at the published factor.")
 
 # %% [markdown]
 # The pair of the plan (as written) and, although no PPO with a refitted filter was released for this task, the pair that the released files would suggest, by both criteria:
 
 # %%
-planned = results.by_criterion(runs, {"adaptive stream, running Z-Score": pairs["stream and running"], "adaptive refit, per-episode Z-Score": pairs["per episode"]})
-plots.table(planned)
+planned = analysis.by_criterion(runs, {"adaptive stream, running Z-Score": pairs["stream and running"], "adaptive refit, per-episode Z-Score": pairs["per episode"]})
+figures.table(planned)
 
 # %%
-came = {arm: int(results.times(runs, arm, "training").met.sum()) for arm in arms}
+came = {arm: int(analysis.times(runs, arm, "training").arrived.sum()) for arm in arms}
 Markdown(f"By training returns {came['adaptive']} of {seeds} runs of the adaptive stream arrived and {came['running']} of the running Z-Score's; {came['adaptive_refit']} of adaptive refit and {came['zscore']} of the per-episode Z-Score's.")
 
 # %% [markdown]
@@ -207,8 +202,8 @@ def power(pilot: rv_frozen, factor: float, n: int, rng: np.random.Generator) -> 
     return np.mean([stats.logrank(imagined(pilot, factor, n, rng), imagined(pilot, 1.0, n, rng)) < 0.05 for _ in range(trials)])
 
 
-pilot_times = stats.Times(*map(np.concatenate, zip(*(results.times(runs, arm, "training") for arm in ("zscore", "running")), strict=True)))
-pilot = stats.weibull(pilot_times) if pilot_times.met.sum() > 1 else weibull_min(1, scale=1e6 * max_episodes)  # hardly a run arrived: one by which none does
+pilot_times = stats.Times(*map(np.concatenate, zip(*(analysis.times(runs, arm, "training") for arm in ("zscore", "running")), strict=True)))
+pilot = stats.weibull(pilot_times) if pilot_times.arrived.sum() > 1 else weibull_min(1, scale=1e6 * max_episodes)  # hardly a run arrived: one by which none does
 sizes = (5, 10, 20, 40, 80, 160)
 curves = {factor: [power(pilot, factor, n, np.random.default_rng([n, int(100 * factor)])) for n in sizes] for factor in (1.0, true_factor, 2.0)}
 
@@ -216,21 +211,21 @@ curves = {factor: [power(pilot, factor, n, np.random.default_rng([n, int(100 * f
 # **Predict the plot.** The curve of a true factor of 1 is no power at all: it is the rate of false alarms. Where should it lie? And how many seeds will the published factor need: ten, fifty, more?
 
 # %%
-fig, (left, right) = plots.panels(1, 2, height=3.2, width=11.0)
+fig, (left, right) = figures.panels(1, 2, height=3.2, width=11.0)
 observed, grid = stats.survival(pilot_times), np.linspace(0, max_episodes, 200)
-left.step(np.append(observed.episode, max_episodes), np.append(observed.share, observed.share[-1]), where="post", color=plots.INK, label=f"both Z-Scores (n = {len(pilot_times.time)})")
-left.plot(grid, pilot.sf(grid), color=plots.BLUE, linestyle="--", label="Weibull")
+left.step(np.append(observed.episode, max_episodes), np.append(observed.share, observed.share[-1]), where="post", color=figures.INK, label=f"both Z-Scores (n = {len(pilot_times.time)})")
+left.plot(grid, pilot.sf(grid), color=figures.BLUE, linestyle="--", label="Weibull")
 left.set(xlim=(0, max_episodes), ylim=(0, 1.02))
-plots.label(left, "The pilot, by training returns", "training episodes", "share of runs on their way", legend="below")
-for (factor, values), color, marker in zip(curves.items(), (plots.GREY, plots.ORANGE, plots.BLUE), "xDo", strict=True):
+figures.label(left, "The pilot, by training returns", "training episodes", "share of runs on their way", legend="below")
+for (factor, values), color, marker in zip(curves.items(), (figures.GREY, figures.ORANGE, figures.BLUE), "xDo", strict=True):
     right.plot(sizes, values, color=color, marker=marker, label=f"true factor {factor:.2f}")
 for level in (0.05, 0.8):
-    right.axhline(level, color=plots.INK, linewidth=0.8, linestyle=":")
+    right.axhline(level, color=figures.INK, linewidth=0.8, linestyle=":")
 right.set_xscale("log")
 right.set_xticks(sizes, sizes)
 right.set_ylim(0, 1.02)
-plots.label(right, f"Power of the log-rank test (n = {trials} studies a point)", "seeds an arm", "share of studies that find it", legend="below")
-plots.show(fig, "Left: the times of the pilot and the distribution fitted to them. Right: how often a study finds a true difference, by its number of seeds; dotted: 5 % and 80 %. A factor of 1 gives the rate of false alarms.",
+figures.label(right, f"Power of the log-rank test (n = {trials} studies a point)", "seeds an arm", "share of studies that find it", legend="below")
+figures.show(fig, "Left: the times of the pilot and the distribution fitted to them. Right: how often a study finds a true difference, by its number of seeds; dotted: 5 % and 80 %. A factor of 1 gives the rate of false alarms.",
            "Left, a falling survival curve with a smooth one through it; right, three curves of power against seeds an arm: for no difference, for the published factor, and for a factor of two.")
 
 # %%
@@ -238,7 +233,7 @@ enough = next((n for n, value in zip(sizes, curves[true_factor], strict=True) if
 least = next((factor for factor in stats.FACTORS if power(pilot, factor, seeds, np.random.default_rng(seeds)) >= 0.8), None)
 needed = f"more than {sizes[-1]}" if enough is None else f"between {sizes[sizes.index(enough) - 1]} and {enough}" if enough > sizes[0] else f"at most {enough}"
 smallest = f"about {least:g}" if least else f"above {stats.FACTORS[-1]:g}"
-arrivals = int(pilot_times.met.sum())
+arrivals = int(pilot_times.arrived.sum())
 Markdown(f"With {seeds} seeds an arm the smallest factor that would be found with 80 % probability is {smallest}. "
          f"The published {true_factor:.2f} would need {needed} seeds an arm. (The pilot has {arrivals} arrivals.) "
          f"False alarms lie between {min(curves[1.0]):.0%} and {max(curves[1.0]):.0%}; each point is a share of {trials} studies, with a standard error of {100 * np.sqrt(0.05 * 0.95 / trials):.1f} percentage points."
@@ -255,12 +250,10 @@ Markdown(f"With {seeds} seeds an arm the smallest factor that would be found wit
 # Adaptive refit and the per-episode Z-Score, on a seed that is part of no statistic; a whole run would take minutes.
 
 # %%
-short = experiments.arms("LunarLander-v3", "ppo", ["zscore", "adaptive_refit"], **settings | {"max_episodes": live_episodes})
-live = {(arm, seed): training.train(config, seed) for seed in live_seeds for arm, config in short.items()}
-fig, ax = plots.panels(height=2.8)
-plots.live(live, ax)
-plots.label(ax, f"Live runs (n = {len(live_seeds)} an arm)", "training episodes", "evaluation return", legend=True)
-plots.show(fig, f"The greedy evaluation return after each of the first {live_episodes} training episodes; dotted: the threshold.",
+live = {(arm, seed): train(replace(arms[arm], criterion="evaluation", max_episodes=live_episodes), seed)
+        for seed in live_seeds for arm in ("zscore", "adaptive_refit")}
+fig = figures.live_panel(live)
+figures.show(fig, f"The greedy evaluation return after each of the first {live_episodes} training episodes; dotted: the threshold.",
            "Evaluation returns of two short live PPO runs on LunarLander.")
 
 # %% [markdown]
@@ -381,4 +374,4 @@ Markdown(f"""
 # B. Trevett, *pytorch-rl*. Z. Xia and Q. Li, *K-Score*, Table 1, and the released repository at commit `5667b45`.
 
 # %%
-provenance.footer(started, seeds=seeds, first_seed=first_seed, max_episodes=max_episodes, epochs=epochs, store=store, live_seeds=live_seeds, live_episodes=live_episodes, trials=trials)
+chapter.footer()

@@ -47,18 +47,18 @@
 # ## Setup
 
 # %%
-import time
-
 import numpy as np
 import pandas as pd
 from IPython.display import Markdown
 from scipy.stats import kendalltau
 
-from kscore import algorithms as learning
-from kscore import experiments, filters, normalizers, plots, provenance, results, stats, study, training
+from kscore import analysis, chapters, figures, filters, normalizers, study
+from kscore.analysis import stats
+from kscore.rl import RunConfig, train
+from kscore.rl import algorithms as learning
+from kscore.study import plan
 
-started = time.perf_counter()
-plots.use_style()
+chapter = chapters.begin("10_process_noise")
 
 # %% [markdown]
 # ## Parameters
@@ -68,21 +68,24 @@ seeds: int = 50               # runs an arm for results [2, 10000]
 first_seed: int = 1000        # the first of them; results use 1000 and up [0, inf]
 tuning_seeds: int = 8         # runs a cell of the grids [1, 1000]
 first_tuning_seed: int = 2000 # the first of them; no result uses these [0, inf]
-max_episodes: int = 500       # the cap: a run that gets here unsolved is censored [1, 100000]
+max_episodes: int = 500       # the cap: a run that gets here without arriving is censored [1, 100000]
 table_Q: list[float] = [0.0001, 0.001, 0.01, 0.1, 1.0]  # process noises of Table 2 [1e-12, 1e+12]
 table_R: float = 1.0          # measurement noise of Table 2 [1e-06, 1e+06]
 grid_Q: list[float] = [0.0001, 0.001, 0.01, 0.1, 1.0]   # process noises of the grid [1e-12, 1e+12]
 grid_R: list[float] = [0.01, 0.1, 1.0, 10.0, 100.0]     # measurement noises of the grid [1e-12, 1e+12]
 grid_forgetting: list[float] = []  # 1 - decay of the moving average in its grid; empty for the 25 values of the plan [1e-09, 1]
-store: str = "data/runs"      # folder of the recorded runs; what it lacks is trained and appended
+store: str = "build/runs"     # folder of your own: what the archive of recorded runs lacks is trained into it
+archive: bool = True          # whether the archive is read first; without it every run is trained
 live_seeds: list[int] = [3000]  # seeds trained before your eyes; they enter no statistic [0, inf]
 
 # %%
-numbers = range(first_seed, first_seed + seeds)
-tuning = range(first_tuning_seed, first_tuning_seed + tuning_seeds)
-assert not set(numbers) & set(tuning), "the seeds that choose a setting must not judge it"
+judging = range(first_seed, first_seed + seeds)
+choosing = range(first_tuning_seed, first_tuning_seed + tuning_seeds)
+assert not set(judging) & set(choosing), "the seeds that choose a setting must not judge it"
 modes = ("stream", "refit")
-algorithms = dict(zip(experiments.TUNED_ALGORITHMS, ("Actor-critic", "PPO"), strict=True))
+algorithms = {"actor_critic": "Actor-critic", "ppo": "PPO"}
+result_size = {"seeds": seeds, "first_seed": first_seed}
+tuning_size = {"seeds": tuning_seeds, "first_seed": first_tuning_seed}
 
 # %% [markdown]
 # ## Notation
@@ -100,7 +103,7 @@ algorithms = dict(zip(experiments.TUNED_ALGORITHMS, ("Actor-critic", "PPO"), str
 # Five numbers, one run each, and two sentences drawn from them: small values of $Q$ learn faster, and too small ones may adapt too slowly.
 
 # %%
-published = results.published("T2")
+published = analysis.published("T2")
 published[["source", "algorithm", "Q", "R", "episodes"]]
 
 # %% [markdown]
@@ -122,36 +125,38 @@ pd.DataFrame({"Q": table_Q, "steady gain K": [s.gain for s in steady], "memory 1
 # The text's filter streams; the released code's is refitted every episode. Both are run, at the published five values.
 
 # %%
-arms = {mode: experiments.process_noise(mode, table_Q, table_R, max_episodes=max_episodes) for mode in modes}
+noises = {"Qs": table_Q, "R": table_R, "max_episodes": max_episodes}
+table_2 = {mode: plan.part(f"process_noise_{mode}", **result_size, **noises) for mode in modes}
+arms = {mode: part.configs for mode, part in table_2.items()}
 with study.processes() as executor:  # one set of worker processes for both, should there be anything to train
-    runs = {mode: study.run(arms[mode], numbers, f"{store}/process_noise_{mode}.jsonl", executor) for mode in modes}
+    runs = {mode: study.runs(table_2[mode], store, executor, archive=archive) for mode in modes}
 assert all(len(runs[mode]) == len(table_Q) * seeds for mode in modes)
-summaries = {mode: results.summary(runs[mode]) for mode in modes}
-plots.table(summaries["stream"])
+summaries = {mode: analysis.summary(runs[mode]) for mode in modes}
+figures.table(summaries["stream"])
 
 # %% [markdown]
 # That was the streamed filter; this is the refitted one.
 
 # %%
-plots.table(summaries["refit"])
+figures.table(summaries["refit"])
 
 # %% [markdown]
 # **Predict the plot.** The published numbers are flat, then jump to 170, then fall to 98. If each comes from one run, how wide must the distribution be from which they were drawn?
 
 # %%
-fig, axes = plots.panels(1, 2, height=3.4, width=10.0, sharey=True)
+fig, axes = figures.panels(1, 2, height=3.4, width=10.0, sharey=True)
 for ax, mode, arm in zip(axes, modes, ("kscore", "refit"), strict=True):
     means = summaries[mode]["restricted mean"]
     for Q, name in zip(table_Q, arms[mode], strict=True):
-        times = results.times(runs[mode], name)
-        ax.scatter(Q * np.exp(np.random.default_rng(0).uniform(-0.4, 0.4, seeds)), times.time, color=plots.METHODS[arm]["color"], s=9, alpha=0.55, linewidth=0)
+        times = analysis.times(runs[mode], name)
+        ax.scatter(Q * np.exp(np.random.default_rng(0).uniform(-0.4, 0.4, seeds)), times.time, color=figures.METHODS[arm]["color"], s=9, alpha=0.55, linewidth=0)
     ax.errorbar(table_Q, [m.estimate for m in means], yerr=[[m.estimate - m.low for m in means], [m.high - m.estimate for m in means]],
-                capsize=3, **plots.method(arm, marker=True))
-    ax.plot(published.Q, published.episodes, color=plots.INK, marker="_", markersize=14, markeredgewidth=2, linestyle="none", label="published, one run")
-    ax.axhline(max_episodes, color=plots.GREY, linewidth=0.8, linestyle=":", label="cap: not arrived")
+                capsize=3, **figures.method(arm, marker=True))
+    ax.plot(published.Q, published.episodes, color=figures.INK, marker="_", markersize=14, markeredgewidth=2, linestyle="none", label="published, one run")
+    ax.axhline(max_episodes, color=figures.GREY, linewidth=0.8, linestyle=":", label="cap: not arrived")
     ax.set_xscale("log")
-    plots.label(ax, f"{mode} (n = {seeds} a point)", "process noise Q, at R = 1", "episodes to the threshold", legend="below")
-plots.show(fig, "Every run (small dots), the restricted mean with its 95 % interval, and the published single run of each cell.",
+    figures.label(ax, f"{mode} (n = {seeds} a point)", "process noise Q, at R = 1", "episodes to the threshold", legend="below")
+figures.show(fig, "Every run (small dots), the restricted mean with its 95 % interval, and the published single run of each cell.",
            "Two panels of episodes against Q: streamed and refitted filter, many runs with means, and five published bars.")
 
 # %% [markdown]
@@ -161,8 +166,8 @@ plots.show(fig, "Every run (small dots), the restricted mean with its 95 % inter
 # %%
 def placed(mode: str, Q: float, episodes: int) -> dict[str, object]:
     """Return where a published number lies among our runs of the same cell."""
-    times = results.times(runs[mode], next(name for name, config in arms[mode].items() if config.normalizer["Q"] == Q))
-    return {f"{mode}: p": round(stats.position(episodes, times), 2), f"{mode}: our fastest": times.time[times.met].min() if times.met.any() else "none arrived"}
+    times = analysis.times(runs[mode], next(name for name, config in arms[mode].items() if config.normalizer["Q"] == Q))
+    return {f"{mode}: p": round(stats.position(episodes, times), 2), f"{mode}: our fastest": times.time[times.arrived].min() if times.arrived.any() else "none arrived"}
 
 
 pd.DataFrame([{"Q": Q, "published": episodes} | placed("stream", Q, episodes) | placed("refit", Q, episodes) for Q, episodes in zip(published.Q, published.episodes, strict=True) if Q in table_Q]).set_index("Q")
@@ -182,7 +187,7 @@ pd.DataFrame([{"Q": Q, "published": episodes} | placed("stream", Q, episodes) | 
 # The mean over the seeds, with its interval, is the trend; its p-value is that of Wilcoxon's signed-rank test, which asks whether the seeds' $\tau$ are symmetric about zero.
 
 # %%
-table = np.array([results.times(runs["stream"], name).time for name in arms["stream"]])  # (Q, seeds)
+table = np.array([analysis.times(runs["stream"], name).time for name in arms["stream"]])  # (Q, seeds)
 taus = stats.rank_correlations(table)
 pairs = [(i, j) for i in range(len(table_Q)) for j in range(i)]
 seed_without_ties = next((s for s in range(seeds) if len(set(table[:, s])) == len(table_Q)), None)
@@ -191,7 +196,7 @@ if seed_without_ties is not None:
     assert np.isclose(by_hand, taus[seed_without_ties]) and np.isclose(by_hand, kendalltau(table_Q, table[:, seed_without_ties]).statistic)
 
 # %%
-trends = {mode: results.trend(runs[mode], arms[mode]) for mode in modes}
+trends = {mode: analysis.trend(runs[mode], arms[mode]) for mode in modes}
 pd.DataFrame({mode: {"mean τ": f"{tau:.2f}", "signed-rank p": f"{p:.3g}", "seeds": tau.n} for mode, (tau, p) in trends.items()}).T
 
 # %% [markdown]
@@ -236,33 +241,30 @@ pd.concat(portraits, axis=1).rename_axis("Q").round({(mode, column): digits for 
 # The same budget is the point: tuning alone can make a method look better than one that was not tuned.
 
 # %%
-forgetting = grid_forgetting or experiments.TUNED_FORGETTING
-grids = {algorithm: experiments.grids(algorithm, grid_Q, grid_R, forgetting, max_episodes=max_episodes) for algorithm in algorithms}
-searched = {algorithm: {} for algorithm in algorithms}
+searches = {"stream": {"Qs": grid_Q, "Rs": grid_R}, "refit": {"Qs": grid_Q, "Rs": grid_R},
+            "ema": {"forgetting": grid_forgetting or plan.TUNED_FORGETTING}}
+grids, searched = {algorithm: {} for algorithm in algorithms}, {algorithm: {} for algorithm in algorithms}
 with study.processes() as executor:
     for algorithm in algorithms:
-        for kind, grid in grids[algorithm].items():
-            searched[algorithm][kind] = study.run(grid, tuning, f"{store}/tuning_{algorithm}_{kind}.jsonl", executor)
-found = {algorithm: {kind: results.best(frame) for kind, frame in searched[algorithm].items()} for algorithm in algorithms}
+        for kind, grid in searches.items():
+            cells = plan.part(f"tuning_{algorithm}_{kind}", **tuning_size, max_episodes=max_episodes, **grid)
+            grids[algorithm][kind] = cells.configs
+            searched[algorithm][kind] = study.runs(cells, store, executor, archive=archive)
+found = {algorithm: {kind: analysis.best(frame) for kind, frame in searched[algorithm].items()} for algorithm in algorithms}
 
 # %% [markdown]
 # **Predict the plot.** Cells on a diagonal, from the upper left to the lower right, have the same $Q/R$ and so the same memory; along it only the size of the score changes. Will the colours follow the diagonals, or the columns?
 
 # %%
-def means_of(frame: pd.DataFrame) -> dict[str, float]:
-    """Return the restricted mean of every arm."""
-    return {arm: float(stats.restricted_mean(results.times(frame, arm), frame.cap.max())) for arm in frame.arm.unique()}
-
-
-fig, axes = plots.panels(2, 2, height=3.2, width=9.0, sharex=True, sharey=True)
+fig, axes = figures.panels(2, 2, height=3.2, width=9.0, sharex=True, sharey=True)
 for row, algorithm in zip(axes, algorithms, strict=True):
     for ax, mode in zip(row, modes, strict=True):
-        values = np.reshape(list(means_of(searched[algorithm][mode]).values()), (len(grid_Q), len(grid_R)))
-        plots.heat(pd.DataFrame(values, grid_Q, grid_R), ax, low=0, high=max_episodes)
+        values = np.reshape(list(analysis.restricted_means(searched[algorithm][mode]).values()), (len(grid_Q), len(grid_R)))
+        figures.heat(pd.DataFrame(values, grid_Q, grid_R), ax, low=0, high=max_episodes)
         place = list(grids[algorithm][mode]).index(found[algorithm][mode])
-        ax.plot(place % len(grid_R), place // len(grid_R), marker="s", markersize=34, markerfacecolor="none", markeredgecolor=plots.ORANGE, markeredgewidth=2.5)
-        plots.label(ax, f"{algorithms[algorithm]}, {mode} (n = {tuning_seeds} a cell)", "R" if ax in axes[-1] else "", "Q" if ax is row[0] else "")
-plots.show(fig, "Restricted mean of the episodes to the threshold on the tuning seeds; dark is fast, the best cell is framed.",
+        ax.plot(place % len(grid_R), place // len(grid_R), marker="s", markersize=34, markerfacecolor="none", markeredgecolor=figures.ORANGE, markeredgewidth=2.5)
+        figures.label(ax, f"{algorithms[algorithm]}, {mode} (n = {tuning_seeds} a cell)", "R" if ax in axes[-1] else "", "Q" if ax is row[0] else "")
+figures.show(fig, "Restricted mean of the episodes to the threshold on the tuning seeds; dark is fast, the best cell is framed.",
            "Four heat maps of restricted mean episodes over Q and R, for two algorithms and two modes of the filter, with the best cell framed.")
 
 # %% [markdown]
@@ -276,28 +278,28 @@ plots.show(fig, "Restricted mean of the episodes to the threshold on the tuning 
 # **Predict the plot.** If memory is what matters, where will the marks of the filter lie, and where those of the moving average?
 
 # %%
-def forgets(config: training.RunConfig) -> float:
+def forgets(config: RunConfig) -> float:
     """Return the share of its memory that a normalizer gives up per step."""
     options = config.normalizer
     return round(1 - options["decay"], 9) if "decay" in options else filters.steady_state(options["Q"], options["R"]).gain
 
 
-fig, axes = plots.panels(1, 2, height=3.2, width=10.0, sharey=True)
+fig, axes = figures.panels(1, 2, height=3.2, width=10.0, sharey=True)
 speed = {}
 for ax, algorithm in zip(axes, algorithms, strict=True):
     for kind in ("stream", "ema"):
-        means = means_of(searched[algorithm][kind])
+        means = analysis.restricted_means(searched[algorithm][kind])
         rates = [forgets(grids[algorithm][kind][arm]) for arm in means]
         speed[algorithm, kind] = pd.DataFrame({"rate": rates, "episodes": list(means.values())})
-        ax.plot(rates, list(means.values()), **plots.method(experiments.TUNED_ARMS[kind], marker=True) | {"linestyle": "none"})
+        ax.plot(rates, list(means.values()), **figures.method(plan.TUNED_ARMS[kind], marker=True) | {"linestyle": "none"})
     ax.set_xscale("log")
     ax.set_ylim(0, max_episodes * 1.03)
-    plots.label(ax, f"{algorithms[algorithm]} (n = {tuning_seeds} a mark)", "given up per step (1 - decay, or K∞)", "restricted mean (episodes)", legend="lower right")
-plots.show(fig, "Every cell of the streamed filter's grid and every decay of the moving average, by the share of its memory that it gives up per step.",
+    figures.label(ax, f"{algorithms[algorithm]} (n = {tuning_seeds} a mark)", "given up per step (1 - decay, or K∞)", "restricted mean (episodes)", legend="lower right")
+figures.show(fig, "Every cell of the streamed filter's grid and every decay of the moving average, by the share of its memory that it gives up per step.",
            "Two scatter plots, actor-critic and PPO, of restricted mean episodes against the rate of forgetting; in both, filter and moving average rise from the left to the cap at a rate of about 0.1.")
 
 # %%
-named = pd.concat({(algorithms[algorithm], plots.METHODS[experiments.TUNED_ARMS[kind]]["label"]): frame for (algorithm, kind), frame in speed.items()}, names=["algorithm", "search"])
+named = pd.concat({(algorithms[algorithm], figures.METHODS[plan.TUNED_ARMS[kind]]["label"]): frame for (algorithm, kind), frame in speed.items()}, names=["algorithm", "search"])
 ends = {"below 1 % per step": named.query("rate < 0.01"), "10 % or more": named.query("rate >= 0.1")}
 pd.concat({words: part.episodes.groupby(level=[0, 1]).agg(["count", "min", "max"]).round().astype(int) for words, part in ends.items()}, axis=1)
 
@@ -319,12 +321,13 @@ pd.concat({words: part.episodes.groupby(level=[0, 1]).agg(["count", "min", "max"
 # The three winners of each learner, on the seeds that chose them and on the fifty that did not:
 
 # %%
-tuned = {algorithm: experiments.tuned(grids[algorithm], found[algorithm]) for algorithm in algorithms}
+winners = {algorithm: {kind: grids[algorithm][kind][name] for kind, name in found[algorithm].items()} for algorithm in algorithms}
+tuned = {algorithm: plan.part(f"tuned_{algorithm}", **result_size, winners=winners[algorithm]) for algorithm in algorithms}
 with study.processes() as executor:
-    fresh = {algorithm: study.run(tuned[algorithm], numbers, f"{store}/tuned_{algorithm}.jsonl", executor) for algorithm in algorithms}
-curse = pd.DataFrame([{"algorithm": algorithms[algorithm], "method": plots.METHODS[arm]["label"], "best setting": found[algorithm][kind],
-                       "where it was chosen": means_of(searched[algorithm][kind])[found[algorithm][kind]],
-                       "on fresh seeds": means_of(fresh[algorithm])[arm]} for algorithm in algorithms for kind, arm in experiments.TUNED_ARMS.items()])
+    fresh = {algorithm: study.runs(tuned[algorithm], store, executor, archive=archive) for algorithm in algorithms}
+curse = pd.DataFrame([{"algorithm": algorithms[algorithm], "method": figures.METHODS[arm]["label"], "best setting": found[algorithm][kind],
+                       "where it was chosen": analysis.restricted_means(searched[algorithm][kind])[found[algorithm][kind]],
+                       "on fresh seeds": analysis.restricted_means(fresh[algorithm])[arm]} for algorithm in algorithms for kind, arm in plan.TUNED_ARMS.items()])
 curse.round().astype({"where it was chosen": int, "on fresh seeds": int})
 
 # %%
@@ -337,7 +340,7 @@ Markdown(f"On fresh seeds (n = {seeds}) the winners took between {worse.min():.2
 
 # %%
 both = [name for name in arms["refit"] if name in grids["ppo"]["refit"] and name != found["ppo"]["refit"]]
-easy = {words: np.mean([means_of(frame)[name] for name in both]) if both else np.nan for words, frame in {"tuning": searched["ppo"]["refit"], "result": runs["refit"]}.items()}
+easy = {words: np.mean([analysis.restricted_means(frame)[name] for name in both]) if both else np.nan for words, frame in {"tuning": searched["ppo"]["refit"], "result": runs["refit"]}.items()}
 Markdown(f"PPO, refitted, the mean of {len(both)} cells: {easy['tuning']:.0f} episodes on the tuning seeds, {easy['result']:.0f} on the result seeds.")
 
 # %% [markdown]
@@ -352,21 +355,18 @@ Markdown(f"PPO, refitted, the mean of {len(both)} cells: {easy['tuning']:.0f} ep
 judged = {}
 with study.processes() as executor:
     for algorithm in algorithms:
-        plain = experiments.arms("CartPole-v1", algorithm, ["zscore", "running"], max_episodes=max_episodes)
-        judged[algorithm] = pd.concat([fresh[algorithm], study.run(plain, numbers, f"{store}/cartpole_{algorithm}.jsonl", executor)])
-against_ema = {algorithm: results.against(judged[algorithm], "ema") for algorithm in algorithms}
-fig, axes = plots.panels(1, 2, height=2.6, width=12.0, sharex=True)
-for ax, algorithm in zip(axes, algorithms, strict=True):
-    plots.forest(plots.factors(against_ema[algorithm]), ax)
-    plots.label(ax, f"{algorithms[algorithm]} (n = {seeds})", "improvement factor over the tuned moving average", "")
-plots.show(fig, "Improvement factors of the tuned filters and of the untuned Z-Scores over the tuned moving average, with 95 % intervals; right of the dotted line is faster.",
+        plain = plan.part(f"cartpole_{algorithm}", **result_size, names=["zscore", "running"], max_episodes=max_episodes)
+        judged[algorithm] = pd.concat([fresh[algorithm], study.runs(plain, store, executor, archive=archive)])
+against_ema = {algorithm: analysis.against(judged[algorithm], "ema") for algorithm in algorithms}
+fig = figures.forest_panels({algorithms[algorithm]: table for algorithm, table in against_ema.items()}, over="the tuned moving average")
+figures.show(fig, "Improvement factors of the tuned filters and of the untuned Z-Scores over the tuned moving average, with 95 % intervals; right of the dotted line is faster.",
            "Two forest plots, actor-critic and PPO, of factors over the tuned moving average.")
 
 # %% [markdown]
 # The same in numbers; p-values are adjusted within each algorithm.
 
 # %%
-plots.table(pd.concat(against_ema, names=["algorithm"]).reset_index(level=0).replace({"algorithm": algorithms}))
+figures.table(pd.concat(against_ema, names=["algorithm"]).reset_index(level=0).replace({"algorithm": algorithms}))
 
 # %% [markdown]
 # The question of the chapter is in the first two rows of each half. No interval lies above 1.1, so that we were not wrong.
@@ -385,13 +385,13 @@ plots.table(pd.concat(against_ema, names=["algorithm"]).reset_index(level=0).rep
 
 # %%
 smallest, largest = list(arms["stream"])[0], list(arms["stream"])[-1]
-fig, ax = plots.panels(height=2.8)
+fig, ax = figures.panels(height=2.8)
 for seed in live_seeds:
-    for name, color, style in ((smallest, plots.ORANGE, "-"), (largest, plots.INK, "--")):
-        record = training.train(arms["stream"][name], seed)
+    for name, color, style in ((smallest, figures.ORANGE, "-"), (largest, figures.INK, "--")):
+        record = train(arms["stream"][name], seed)
         ax.plot(range(1, len(record["eval_returns"]) + 1), record["eval_returns"], color=color, linestyle=style, label=f"{name}, seed {seed}: {record['status']}")
-plots.label(ax, f"Live runs (n = {len(live_seeds)} an arm)", "training episodes", "evaluation return", legend="below")
-plots.show(fig, "The greedy evaluation return after every training episode.", "Evaluation returns of two live runs of PPO, with the smallest and the largest process noise.")
+figures.label(ax, f"Live runs (n = {len(live_seeds)} an arm)", "training episodes", "evaluation return", legend="below")
+figures.show(fig, "The greedy evaluation return after every training episode.", "Evaluation returns of two live runs of PPO, with the smallest and the largest process noise.")
 
 # %%
 arrived = summaries["stream"].arrived
@@ -409,7 +409,7 @@ Markdown(f"Among the recorded runs {arrived[smallest]} of {seeds} arrived with {
 # We take the runs of *one* arm, the per-episode Z-Score with PPO, deal them out to imaginary cells, and let the best win.
 
 # %%
-pool = results.times(judged["ppo"], "zscore").time
+pool = analysis.times(judged["ppo"], "zscore").time
 rng = np.random.default_rng(0)
 flattery = {cells: np.mean([rng.choice(pool, (cells, tuning_seeds)).mean(axis=1).min() for _ in range(2_000)]) / pool.mean() for cells in (1, 5, 25, 100)}
 pd.Series(flattery, name="apparent time of the winner / true time").rename_axis("equal cells in the grid").round(2).to_frame()
@@ -470,7 +470,7 @@ assert np.isclose(same_decay, 1 - (np.sqrt(0.01**2 + 4 * 0.01) - 0.01) / 2), "on
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# **Exercise 3 (apply).** Split the seeds of a grid in two halves: in ascending order, the first, third, fifth ... choose the best cell, and the others judge it. Return the winner's restricted mean on the choosing seeds, then on the judging ones. `results.best` and `means_of` above will help. How far apart are the two for `searched["ppo"]["refit"]`?
+# **Exercise 3 (apply).** Split the seeds of a grid in two halves: in ascending order, the first, third, fifth ... choose the best cell, and the others judge it. Return the winner's restricted mean on the choosing seeds, then on the judging ones. `analysis.best` and `analysis.restricted_means` will help. How far apart are the two for `searched["ppo"]["refit"]`?
 
 # %% nbgrader={"grade": false, "grade_id": "10-3", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
 def split_choice(frame: pd.DataFrame) -> tuple[float, float]:
@@ -478,19 +478,19 @@ def split_choice(frame: pd.DataFrame) -> tuple[float, float]:
     ### BEGIN SOLUTION
     order = sorted(frame.seed.unique())
     choosing, judging = frame[frame.seed.isin(order[::2])], frame[frame.seed.isin(order[1::2])]
-    winner = results.best(choosing)
-    return means_of(choosing)[winner], means_of(judging)[winner]
+    winner = analysis.best(choosing)
+    return analysis.restricted_means(choosing)[winner], analysis.restricted_means(judging)[winner]
     ### END SOLUTION
 
 
 # %% nbgrader={"grade": true, "grade_id": "10-3-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check"]
-made_up = pd.DataFrame({"arm": ["a"] * 4 + ["b"] * 4, "seed": [1, 2, 3, 4] * 2, "evaluation": [10, 90, 10, 90, 40, 40, 40, 40], "evaluation_met": True, "cap": 500})
+made_up = pd.DataFrame({"arm": ["a"] * 4 + ["b"] * 4, "seed": [1, 2, 3, 4] * 2, "evaluation": [10, 90, 10, 90, 40, 40, 40, 40], "evaluation_arrived": True, "cap": 500})
 assert split_choice(made_up) is not None, "return two numbers"
 assert split_choice(made_up) == (10, 90), "on the choosing seeds the lucky arm wins, and on the others it pays for it"
 ### BEGIN HIDDEN TESTS
 turned = made_up.assign(evaluation=[90, 10, 90, 10, 40, 40, 40, 40]).sample(frac=1, random_state=0)
 assert split_choice(turned) == (40, 40), "rows in any order; here the steady arm wins, and keeps its promise"
-unmet = made_up.assign(evaluation=[10, 500, 10, 90, 40, 40, 40, 40], evaluation_met=[True, False] + [True] * 6)
+unmet = made_up.assign(evaluation=[10, 500, 10, 90, 40, 40, 40, 40], evaluation_arrived=[True, False] + [True] * 6)
 assert split_choice(unmet) == (10, 295), "a run that did not arrive counts up to the cap"
 ### END HIDDEN TESTS
 
@@ -526,4 +526,4 @@ Markdown(f"""
 # Z. Xia and Q. Li, *K-Score*, Table 2, and the released repository at commit `5667b45`.
 
 # %%
-provenance.footer(started, seeds=seeds, first_seed=first_seed, tuning_seeds=tuning_seeds, first_tuning_seed=first_tuning_seed, max_episodes=max_episodes, store=store, live_seeds=live_seeds)
+chapter.footer()

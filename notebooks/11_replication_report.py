@@ -43,7 +43,6 @@
 # ## Setup
 
 # %%
-import time
 from html import escape
 
 import numpy as np
@@ -51,22 +50,12 @@ import pandas as pd
 from IPython.display import Markdown
 from pandas.io.formats.style import Styler
 
-from kscore import (
-    algorithms,
-    claims,
-    experiments,
-    normalizers,
-    plots,
-    provenance,
-    results,
-    stats,
-    study,
-    training,
-    verdicts,
-)
+from kscore import analysis, chapters, figures, normalizers, study
+from kscore.analysis import claims, stats, verdicts
+from kscore.rl import algorithms, train
+from kscore.study import plan
 
-started = time.perf_counter()
-plots.use_style()
+chapter = chapters.begin("11_replication_report")
 
 # %% [markdown]
 # ## Parameters
@@ -78,18 +67,22 @@ tuning_seeds: int = 8         # runs a cell of the grid [1, 1000]
 first_seed: int = 1000        # the first of the result seeds [0, inf]
 max_episodes: int = 500       # the cap on CartPole [1, 100000]
 lunar_max_episodes: int = 1500  # the cap on LunarLander [1, 100000]
-store: str = "data/runs"      # folder of the recorded runs; what it lacks is trained and appended
+store: str = "build/runs"     # folder of your own: what the archive of recorded runs lacks is trained into it
+archive: bool = True          # whether the archive is read first; without it every run is trained
 live_seeds: list[int] = [3000]  # seeds trained before your eyes; they enter no statistic [0, inf]
 
 # %%
-parts = experiments.experiments(seeds, lunar_seeds, tuning_seeds, first_seed, max_episodes, lunar_max_episodes)
 explained_by = ["tuning_actor_critic_stream", "tuning_ppo_refit"]
-needed = [name for name in parts if not name.startswith("tuning") or name in explained_by]
+sizes = {"lunar": {"seeds": lunar_seeds, "first_seed": first_seed, "max_episodes": lunar_max_episodes},
+         "tuning": {"seeds": tuning_seeds, "max_episodes": max_episodes},
+         "other": {"seeds": seeds, "first_seed": first_seed, "max_episodes": max_episodes}}
+needed = [name for name in plan.PARTS if not name.startswith(("tuning", "tuned")) or name in explained_by]
+parts = {name: plan.part(name, **next(size for kind, size in sizes.items() if name.startswith(kind) or kind == "other")) for name in needed}
 with study.processes() as executor:
-    runs = {name: study.run(parts[name].configs, parts[name].seeds, f"{store}/{name}.jsonl", executor) for name in needed}
+    runs = {name: study.runs(part, store, executor, archive=archive) for name, part in parts.items()}
 every = pd.concat(runs.values())
 Markdown(f"This page rests on **{len(every):,} runs**, {every.steps.sum() / 1e6:,.0f} million environment steps, {every.seconds.sum() / 3600:.0f} hours of one core: "
-         f"{(every.status == 'solved').sum():,} were solved (on LunarLander by evaluation and training returns, the two released settings by training returns alone), {(every.status == 'censored').sum():,} censored, {(every.status == 'diverged').sum()} diverged. None was left out.")
+         f"{(every.status == 'arrived').sum():,} arrived (on LunarLander by evaluation and training returns, the two released settings by training returns alone), {(every.status == 'censored').sum():,} censored, {(every.status == 'diverged').sum()} diverged. None was left out.")
 
 # %% [markdown]
 # ## Notation
@@ -121,14 +114,11 @@ Markdown(f"This page rests on **{len(every):,} runs**, {every.steps.sum() / 1e6:
 # %%
 glance = {"cartpole_reinforce": "REINFORCE", "cartpole_actor_critic": "Actor-critic", "cartpole_gae": "GAE, as released", "cartpole_gae_advantages": "GAE, advantages normalized",
           "cartpole_ppo": "PPO, advantages z-scored", "cartpole_ppo_switched": "PPO, advantages as they are", "lunarlander_actor_critic": "LunarLander, actor-critic", "lunarlander_ppo": "LunarLander, PPO"}
-factors = {name: results.against(runs[name], "zscore", [arm for arm in parts[name].configs if arm in experiments.KALMAN_ARMS]) for name in glance}
+factors = {name: analysis.against(runs[name], "zscore", [arm for arm in parts[name].configs if arm in plan.KALMAN_ARMS]) for name in glance}
 
 # %% tags=["figure-file:study.png"]
-fig, axes = plots.panels(4, 2, height=2.3, width=13.0, sharex=True)
-for ax, (name, title) in zip(axes.flat, glance.items(), strict=True):
-    plots.forest(plots.factors(factors[name]), ax)
-    plots.label(ax, f"{title} (n = {len(parts[name].seeds)} an arm)", "improvement factor over the Z-Score" if ax in axes[-1] else "", "")
-plots.show(fig, "The whole study: improvement factors (ratios of restricted means) of each form of the K-Score over the per-episode Z-Score, with 95 % intervals. The first six panels are CartPole.",
+fig = figures.forest_panels({title: factors[name] for name, title in glance.items()})
+figures.show(fig, "The whole study: improvement factors (ratios of restricted means) of each form of the K-Score over the per-episode Z-Score, with 95 % intervals. The first six panels are CartPole.",
            "Eight forest plots of improvement factors. On CartPole the simple stream and innovation forms lie far left of 1, the adaptive forms around 1 except with PPO. On LunarLander all lie left of 1 or across it.")
 
 # %% [markdown]
@@ -155,8 +145,8 @@ plots.show(fig, "The whole study: improvement factors (ratios of restricted mean
 # %%
 def words(text: str) -> str:
     """Return a pairing in the words of the figures."""
-    pairing = claims.Pairing.parse(text)
-    return f"{pairing.file}: " + (" against ".join(plots.METHODS[arm]["label"] if arm in plots.METHODS else f"the file that reads {arm}" for arm in pairing.arms) or "all values of Q")
+    pairing = plan.Pairing.parse(text)
+    return f"{pairing.part}: " + (" against ".join(figures.METHODS[arm]["label"] if arm in figures.METHODS else f"the file that reads {arm}" for arm in pairing.arms) or "all values of Q")
 
 
 def legible(table: pd.DataFrame) -> Styler:
@@ -203,12 +193,12 @@ legible(report)
 # %%
 def arrivals(file: str, *arms: str) -> str:
     """Return how many runs of each of some arms arrived, in words."""
-    counts = {arm: results.times(runs[file], arm).met for arm in arms}
-    return " and ".join(f"{met.sum()} of {len(met)} ({plots.METHODS[arm]['label']})" for arm, met in counts.items())
+    counts = {arm: analysis.times(runs[file], arm).arrived for arm in arms}
+    return " and ".join(f"{came.sum()} of {len(came)} ({figures.METHODS[arm]['label']})" for arm, came in counts.items())
 
 
-lander = results.by_criterion(runs["lunarlander_actor_critic"], {"as written": ("adaptive", "running"), "as released": ("adaptive_refit", "zscore")})
-last_means = [np.mean(returns[-results.WINDOW:]) for returns in runs["cartpole_ppo_switched"].query("arm == 'kscore'").eval_returns]
+lander = analysis.by_criterion(runs["lunarlander_actor_critic"], {"as written": ("adaptive", "running"), "as released": ("adaptive_refit", "zscore")})
+last_means = [np.mean(returns[-analysis.WINDOW:]) for returns in runs["cartpole_ppo_switched"].query("arm == 'kscore'").eval_returns]
 Markdown(f"""
 - *E3.1.* Few runs of either arm arrive: as written {arrivals("lunarlander_actor_critic", "adaptive", "running")}, as released {arrivals("lunarlander_actor_critic", "adaptive_refit", "zscore")}.
   Where so many are censored the factor is near 1 whatever the methods would do later; a "does not hold" then says that no advantage shows within {lunar_max_episodes:,} episodes, and no more.
@@ -230,8 +220,9 @@ counted.rename(index=kinds, columns={"written": "as written", "released": "as re
 # The first column is the reading of the plan, except in the rows marked "returns". Everything else was added when all runs on CartPole had been seen, and counts nowhere else; each column is a family of its own.
 
 # %%
-winner = results.best(runs["tuning_actor_critic_stream"])
-tuned = study.run({"tuned": parts["tuning_actor_critic_stream"].configs[winner]}, parts["cartpole_actor_critic"].seeds, f"{store}/tuned_actor_critic.jsonl")
+winner = analysis.best(runs["tuning_actor_critic_stream"])
+tuned_part = plan.Part("tuned_actor_critic", {"tuned": parts["tuning_actor_critic_stream"].configs[winner]}, parts["cartpole_actor_critic"].seeds)
+tuned = study.runs(tuned_part, store, archive=archive)
 with_tuned = runs | {"cartpole_actor_critic": pd.concat([runs["cartpole_actor_critic"], tuned])}
 
 chosen = claimed[claimed.written.str.contains("(?:actor_critic|gae_advantages): kscore")]
@@ -242,8 +233,8 @@ answers = {title: claims.judge(rows.assign(written=rows.written.str.replace("ksc
 legible(pd.DataFrame({"claim": asked.says} | {title: "<b>" + answer.written_verdict.map(symbols) + "</b><br>" + answer.written_found.map(escape) for title, answer in answers.items()}).sort_index().fillna(""))
 
 # %%
-plan = judged.written_verdict[chosen.index]
-changed = {title: [claim for claim in chosen.index.intersection(answer.index) if answer.written_verdict[claim] != plan[claim]] for title, answer in list(answers.items())[1:]}
+as_planned = judged.written_verdict[chosen.index]
+changed = {title: [claim for claim in chosen.index.intersection(answer.index) if answer.written_verdict[claim] != as_planned[claim]] for title, answer in list(answers.items())[1:]}
 held = sorted({claim for answer in answers.values() for claim in answer.index if answer.kind[claim] == "ranking" and answer.written_verdict[claim] == "holds"})
 Markdown("\n".join(f"- {title}: another verdict for {', '.join(names) or 'none'}." for title, names in changed.items())
          + f"\n- Rankings that hold in any of these columns: {', '.join(held) or 'none'}."
@@ -261,8 +252,8 @@ Markdown("\n".join(f"- {title}: another verdict for {', '.join(names) or 'none'}
 # %%
 def factor_of(claim: str, reading: str) -> stats.Interval:
     """Return the improvement factor of a claim's pair."""
-    pairing = claims.Pairing.parse(claimed.loc[claim, reading])
-    return results.compare(runs[pairing.file], *pairing.arms, pairing.criterion).factor
+    pairing = plan.Pairing.parse(claimed.loc[claim, reading])
+    return analysis.compare(runs[pairing.part], *pairing.arms, pairing.criterion).factor
 
 
 expected = {claim: {reading: factor_of(claim, reading) for reading in claims.READINGS} for claim in ("E1.1", "E2.1", "T1.0")}
@@ -278,7 +269,7 @@ Markdown(f"Whole interval above 1.1: {', '.join(surprises) or 'none'}. Different
 # The two arms differ in two things, the filter and the z-scoring of the advantages, and the other arm has neither.
 
 # %%
-Markdown(f"With the advantages z-scored in both arms, the filter's factor is {results.compare(runs['cartpole_ppo'], 'adaptive_refit', 'none').factor:.2f} over no normalization of the returns, and {factor_of('E4.1', 'released'):.2f} over a Z-Score of them (E4.1 as released).")
+Markdown(f"With the advantages z-scored in both arms, the filter's factor is {analysis.compare(runs['cartpole_ppo'], 'adaptive_refit', 'none').factor:.2f} over no normalization of the returns, and {factor_of('E4.1', 'released'):.2f} over a Z-Score of them (E4.1 as released).")
 
 # %% [markdown]
 # It is also the claim whose two readings lie on different sides of 1: what is compared matters more here than what it is called.
@@ -286,7 +277,7 @@ Markdown(f"With the advantages z-scored in both arms, the filter's factor is {re
 # We also expected the refitted filter to be close to the per-episode Z-Score wherever the advantages are z-scored afterwards, because that undoes any rescaling of an episode.
 
 # %%
-Markdown("\n".join(f"- {title}: {plots.METHODS[arm]['label']} {factors[name].factor[arm]:.2f}" for name, title in (("cartpole_gae", "GAE"), ("cartpole_ppo", "PPO"), ("lunarlander_actor_critic", "LunarLander, actor-critic"), ("lunarlander_ppo", "LunarLander, PPO")) for arm in ("refit", "adaptive_refit")))
+Markdown("\n".join(f"- {title}: {figures.METHODS[arm]['label']} {factors[name].factor[arm]:.2f}" for name, title in (("cartpole_gae", "GAE"), ("cartpole_ppo", "PPO"), ("lunarlander_actor_critic", "LunarLander, actor-critic"), ("lunarlander_ppo", "LunarLander, PPO")) for arm in ("refit", "adaptive_refit")))
 
 # %% [markdown]
 # On CartPole that is right for the adaptive refit with GAE, and wrong for the simple refit and for PPO. On LunarLander it is wrong for PPO as well; with the actor-critic few runs arrive, and the simple refit cannot be told from the Z-Score.
@@ -296,7 +287,7 @@ Markdown("\n".join(f"- {title}: {plots.METHODS[arm]['label']} {factors[name].fac
 
 # %%
 streamed = {"REINFORCE": "cartpole_reinforce", "actor-critic": "cartpole_actor_critic", "GAE, advantages": "cartpole_gae_advantages", "PPO": "cartpole_ppo_switched"}
-pd.DataFrame({title: {plots.METHODS[arm]["label"]: f"{results.compare(runs[name], arm, 'running').factor:.2f}" for arm in ("kscore", "adaptive")} for title, name in streamed.items()}).T
+pd.DataFrame({title: {figures.METHODS[arm]["label"]: f"{analysis.compare(runs[name], arm, 'running').factor:.2f}" for arm in ("kscore", "adaptive")} for title, name in streamed.items()}).T
 
 # %% [markdown]
 # That is right for the simple stream everywhere. The adaptive one is behind with PPO only, by its restricted mean; the log-rank test does not tell the two apart there (E4.1 as written). With the other three the intervals reach to either side of 1. On LunarLander with PPO it is slower by both (T1.4).
@@ -319,29 +310,29 @@ def same_method_factors(times: stats.Times) -> np.ndarray:
 
 def published_factor(claim: str) -> float:
     """Return the published episodes of the Z-Score over those of the K-Score."""
-    episodes = results.published(claim).drop_duplicates("normalizer").set_index("normalizer").episodes
+    episodes = analysis.published(claim).drop_duplicates("normalizer").set_index("normalizer").episodes
     return episodes["zscore"] / episodes["kscore"]
 
 
 places = {"Table 1, LunarLander": published_factor("T1b"), "text, 70/25": published_factor("E1"), "Table 1, CartPole": published_factor("T1a")}
 published = {f"{value:.3g} ({place})": value for place, value in places.items()}
-same = {title: same_method_factors(results.times(runs[name], "zscore", "training" if name.startswith("lunar") else "evaluation")) for name, title in glance.items() if name not in ("cartpole_gae_advantages", "cartpole_ppo_switched")}
+same = {title: same_method_factors(analysis.times(runs[name], "zscore", "training" if name.startswith("lunar") else "evaluation")) for name, title in glance.items() if name not in ("cartpole_gae_advantages", "cartpole_ppo_switched")}
 
 # %% [markdown]
 # **Predict the plot.** How often will one of two runs of the same method take twice as long as the other: in one pair of ten, of five, of three?
 
 # %%
-fig, ax = plots.panels(height=3.4, width=9.0)
-ax.boxplot(list(same.values()), orientation="horizontal", whis=(2.5, 97.5), showfliers=False, medianprops={"color": plots.ORANGE, "linewidth": 2}, widths=0.6)
+fig, ax = figures.panels(height=3.4, width=9.0)
+ax.boxplot(list(same.values()), orientation="horizontal", whis=(2.5, 97.5), showfliers=False, medianprops={"color": figures.ORANGE, "linewidth": 2}, widths=0.6)
 for text, value in published.items():
-    ax.axvline(value, color=plots.INK, linewidth=1, linestyle=":")
+    ax.axvline(value, color=figures.INK, linewidth=1, linestyle=":")
     ax.annotate(text, (value, len(same) + 0.85), fontsize=8, ha="left", va="bottom", xytext=(3, 0), textcoords="offset points")
 ax.set_yticks(range(1, len(same) + 1), list(same))
 ax.set_xscale("log")
 ax.set_xticks([1, 1.5, 2, 3, 4, 6, 10], ["1", "1.5", "2", "3", "4", "6", "10"])
 ax.set_ylim(len(same) + 0.9, 0.4)
-plots.label(ax, f"Two runs of the same method, per-episode Z-Score (all pairs of n = {seeds} runs, LunarLander {lunar_seeds})", "longer over shorter", "")
-plots.show(fig, "The improvement factor between two single runs of the SAME method: box, the middle half; whiskers, 95 %. Dotted: the published factors. A censored run counts as its cap.",
+figures.label(ax, f"Two runs of the same method, per-episode Z-Score (all pairs of n = {seeds} runs, LunarLander {lunar_seeds})", "longer over shorter", "")
+figures.show(fig, "The improvement factor between two single runs of the SAME method: box, the middle half; whiskers, 95 %. Dotted: the published factors. A censored run counts as its cap.",
            "Horizontal box plots of ratios between pairs of runs of the same method for six experiments, with vertical lines at 1.32, 2.8 and 3.97.")
 
 # %%
@@ -377,7 +368,7 @@ def portrait(options: dict) -> dict[str, float]:
 
 def portraits(name: str) -> pd.DataFrame:
     """Return the portrait of each arm of an experiment, with its restricted mean."""
-    means = {arm: float(stats.restricted_mean(results.times(runs[name], arm), max_episodes)) for arm in parts[name].configs}
+    means = {arm: float(stats.restricted_mean(analysis.times(runs[name], arm), max_episodes)) for arm in parts[name].configs}
     return pd.DataFrame({arm: portrait(config.normalizer) | {"episodes": means[arm]} for arm, config in parts[name].configs.items()}).T
 
 
@@ -387,7 +378,7 @@ pictures = {title: portraits(name) for title, name in shown.items()}
 alike = [arm for arm, config in parts["cartpole_ppo"].configs.items() if config.normalizer == parts["cartpole_actor_critic"].configs[arm].normalizer]
 beside = pictures["actor-critic"][["shape", "centre", "size"]].assign(**{title: picture.episodes.round() for title, picture in pictures.items()})
 beside["PPO"] = beside["PPO"].where(beside.index.isin(alike))
-beside.sort_values("REINFORCE").rename(index={arm: look["label"] for arm, look in plots.METHODS.items()}).style.format({"shape": "{:.2f}", "centre": "{:.2f}", "size": "{:.1f}"} | dict.fromkeys(shown, "{:.0f}"), na_rep="")
+beside.sort_values("REINFORCE").rename(index={arm: look["label"] for arm, look in figures.METHODS.items()}).style.format({"shape": "{:.2f}", "centre": "{:.2f}", "size": "{:.1f}"} | dict.fromkeys(shown, "{:.0f}"), na_rep="")
 
 # %% [markdown]
 # The last three columns are restricted means in episodes. PPO's adaptive filters have other settings, so that their place is left empty; the sentences below use each learner's own.
@@ -406,17 +397,17 @@ Markdown("\n".join(f"- {title}: the arms whose shape agrees with the returns tak
 # **Size**, where a critic has to learn it, as in PPO. The next two pictures look at shape and size on the grids of chapter 10, with twenty-five settings each.
 
 # %%
-fig, axes = plots.panels(1, 2, height=3.4, width=11.0, sharey=True)
+fig, axes = figures.panels(1, 2, height=3.4, width=11.0, sharey=True)
 grids = {"shape": ("tuning_actor_critic_stream", "Streamed K-Score, actor-critic", "correlation of the scores with the returns"), "size": ("tuning_ppo_refit", "Refitted K-Score, PPO", "root mean square of the scores")}
 tested = {column: portraits(name).assign(R=[config.normalizer["R"] for config in parts[name].configs.values()]) for column, (name, _, _) in grids.items()}
 for ax, (column, (_, title, words)) in zip(axes, grids.items(), strict=True):
-    for (R, group), marker, color in zip(tested[column].groupby("R"), "osD^v", (plots.SKY, plots.BLUE, plots.PURPLE, plots.ORANGE, plots.RED), strict=True):
+    for (R, group), marker, color in zip(tested[column].groupby("R"), "osD^v", (figures.SKY, figures.BLUE, figures.PURPLE, figures.ORANGE, figures.RED), strict=True):
         ax.plot(group[column], group.episodes, marker=marker, color=color, markerfacecolor="none", linestyle="none", label=f"R = {R:g}")
-    ax.axhline(max_episodes, color=plots.GREY, linewidth=0.8, linestyle=":")
-    plots.label(ax, f"{title} (n = {tuning_seeds} tuning runs a mark)", words, "restricted mean (episodes)", legend=ax is axes[1])
+    ax.axhline(max_episodes, color=figures.GREY, linewidth=0.8, linestyle=":")
+    figures.label(ax, f"{title} (n = {tuning_seeds} tuning runs a mark)", words, "restricted mean (episodes)", legend=ax is axes[1])
 axes[0].set_ylim(0, max_episodes * 1.02)
 axes[1].set_xscale("log")
-plots.show(fig, "Each mark is a cell of a grid over (Q, R). Dotted, the cap. Left: the better the shape of the scores agrees with the returns, the faster. Right: settings with very large targets for the critic are slow; below a size of about 100 no trend is seen.",
+figures.show(fig, "Each mark is a cell of a grid over (Q, R). Dotted, the cap. Left: the better the shape of the scores agrees with the returns, the faster. Right: settings with very large targets for the critic are slow; below a size of about 100 no trend is seen.",
            "Two scatter plots of restricted mean episodes: against the shape of the streamed scores, and against the size of the refitted ones.")
 
 # %%
@@ -431,8 +422,8 @@ Markdown(f"Rank correlation with the episodes: shape {shape_ranks:+.2f}, size {s
 
 # %%
 twice = {("PPO", "z-scored"): "cartpole_ppo", ("PPO", "as they are"): "cartpole_ppo_switched", ("GAE", "z-scored"): "cartpole_gae", ("GAE", "as they are"): "cartpole_gae_switched"}
-twice = pd.DataFrame({column: {arm: float(stats.restricted_mean(results.times(runs[name], arm), max_episodes)) for arm in parts[name].configs} for column, name in twice.items()})
-twice.rename(index={arm: look["label"] for arm, look in plots.METHODS.items()}).round().astype(int)
+twice = pd.DataFrame({column: {arm: float(stats.restricted_mean(analysis.times(runs[name], arm), max_episodes)) for arm in parts[name].configs} for column, name in twice.items()})
+twice.rename(index={arm: look["label"] for arm, look in figures.METHODS.items()}).round().astype(int)
 
 # %%
 gain = {learner: twice[learner]["as they are"] / twice[learner]["z-scored"] for learner in ("PPO", "GAE")}
@@ -471,12 +462,12 @@ Markdown("\n".join(f"- {learner}: z-scoring the advantages makes {np.sum(ratio >
 # We train one recorded run again, and a fresh seed in both arms of the released actor-critic.
 
 # %%
-again = training.train(parts["cartpole_reinforce"].configs["adaptive_refit"], first_seed)
+again = train(parts["cartpole_reinforce"].configs["adaptive_refit"], first_seed)
 stored = runs["cartpole_reinforce"].query("arm == 'adaptive_refit' and seed == @first_seed").iloc[0]
 same_run = np.array_equal(again["eval_returns"], stored.eval_returns)
-fresh = {(arm, seed): training.train(parts["cartpole_reinforce"].configs[arm], seed) for seed in live_seeds for arm in ("zscore", "adaptive_refit")}
+fresh = {(arm, seed): train(parts["cartpole_reinforce"].configs[arm], seed) for seed in live_seeds for arm in ("zscore", "adaptive_refit")}
 Markdown(f"Seed {first_seed} again: {again['episodes']} episodes, recorded {stored.episodes}; every evaluation return is {'the same' if same_run else 'not the same (another processor or library can round differently)'}.\n\n"
-         + "\n".join(f"- fresh seed {seed}, {plots.METHODS[arm]['label']}: {record['status']} after {record['episodes']} episodes" for (arm, seed), record in fresh.items()))
+         + "\n".join(f"- fresh seed {seed}, {figures.METHODS[arm]['label']}: {record['status']} after {record['episodes']} episodes" for (arm, seed), record in fresh.items()))
 
 # %% [markdown]
 # ## What this does not show
@@ -570,4 +561,4 @@ Markdown("\n".join([f"- As {reading}, of {len(judged)} claims: {tally(judged[f'{
 # Y. Benjamini and Y. Hochberg, *Controlling the false discovery rate* (1995).
 
 # %%
-provenance.footer(started, seeds=seeds, lunar_seeds=lunar_seeds, tuning_seeds=tuning_seeds, first_seed=first_seed, max_episodes=max_episodes, lunar_max_episodes=lunar_max_episodes, store=store, live_seeds=live_seeds)
+chapter.footer()

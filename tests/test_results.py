@@ -161,7 +161,7 @@ BOTH = study.frame({"a": [record(2, "30", training=35), record(1, "20+", trainin
 def test_times_of_both_criteria_come_in_the_order_of_seeds(criterion, time, met):
     for runs in (BOTH, shuffled(BOTH)):
         found = results.times(runs, "a", criterion)
-        assert list(found.time) == time and list(found.met) == met
+        assert list(found.time) == time and list(found.arrived) == met
     assert list(results.times(BOTH, "b").time) == [99]
 
 

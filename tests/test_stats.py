@@ -30,19 +30,19 @@ def watched(arrivals, cap) -> Times:
 
 
 def repeated(arm: Times, counts) -> Times:
-    return Times(np.repeat(arm.time, counts), np.repeat(arm.met, counts))
+    return Times(np.repeat(arm.time, counts), np.repeat(arm.arrived, counts))
 
 
 def reordered(arm: Times, order) -> Times:
-    return Times(arm.time[order], arm.met[order])
+    return Times(arm.time[order], arm.arrived[order])
 
 
 def share_at(arm: Times, t: float) -> Fraction:
     """The product-limit estimate in exact fractions, one arrival time after the other."""
     share = Fraction(1)
-    for at in sorted(set(arm.time[arm.met])):
+    for at in sorted(set(arm.time[arm.arrived])):
         if at <= t:
-            arrived, at_risk = int(np.sum((arm.time == at) & arm.met)), int(np.sum(arm.time >= at))
+            arrived, at_risk = int(np.sum((arm.time == at) & arm.arrived)), int(np.sum(arm.time >= at))
             share *= 1 - Fraction(arrived, at_risk)
     return share
 
@@ -152,7 +152,7 @@ def test_survival_is_the_product_limit(arm):
 @property_test
 @given(arms)
 def test_restricted_mean_is_the_area_under_scipys_curve(arm):
-    sample = scipy.stats.CensoredData(uncensored=arm.time[arm.met], right=arm.time[~arm.met])
+    sample = scipy.stats.CensoredData(uncensored=arm.time[arm.arrived], right=arm.time[~arm.arrived])
     shares = scipy.stats.ecdf(sample).sf.evaluate(np.arange(CAP))  # times are whole: one step a unit
     close(stats.restricted_mean(arm, CAP), shares.sum())
     close(stats.restricted_mean(arm, CAP, np.ones(len(arm.time))), shares.sum())
@@ -422,7 +422,7 @@ def test_the_bootstrap_interval_of_a_mean_is_as_wide_as_theory_says():
 
 def test_the_bootstrap_keeps_pairs_together():
     slow = watched([5, 9, 14, 20, 35], 100)
-    fast = Times(slow.time / 2, slow.met)
+    fast = Times(slow.time / 2, slow.arrived)
     interval = stats.bootstrap(lambda w: stats.improvement(fast, slow, 100, w), 5, draws=500)
     close([interval.estimate, interval.low, interval.high], 2)
     mixed = stats.bootstrap(lambda w: stats.improvement(reordered(fast, [3, 0, 4, 1, 2]), slow, 100, w), 5, draws=500)
@@ -501,9 +501,9 @@ def test_the_arm_to_be_detected_is_the_faster_one(monkeypatch):
     assert stats.detectable(some, trials=5) == first
     assert len(compared) == 5
     for fast, usual in compared:
-        arrived = {round(time * first) for time in fast.time[fast.met] if time * first <= 150}
+        arrived = {round(time * first) for time in fast.time[fast.arrived] if time * first <= 150}
         assert arrived <= {40, 60, 80, 100, 120} and set(zip(*usual, strict=True)) <= set(zip(*some, strict=True))
-        assert set(fast.time[~fast.met]) <= {150}  # a faster run, too, is watched up to the cap
+        assert set(fast.time[~fast.arrived]) <= {150}  # a faster run, too, is watched up to the cap
         assert len(fast.time) == len(usual.time) == 8
         assert not np.array_equal(fast.time * first, usual.time)  # two draws, not one
     assert len({tuple(usual.time) for _, usual in compared}) > 1

@@ -414,7 +414,7 @@ SEEN = {  # (evaluation, met, training, met)
 def test_the_frame_has_censored_times_for_both_criteria(name):
     made, expected = SEEN[name]
     row = study.frame({"arm": [made]}).iloc[0]
-    assert (row.evaluation, row.evaluation_met, row.training, row.training_met) == expected
+    assert (row.evaluation, row.evaluation_arrived, row.training, row.training_arrived) == expected
     assert (row.arm, row.seed, row.cap, row.status, row.episodes) == ("arm", 5, 100, made["status"], made["episodes"])
     assert (list(row.train_returns), list(row.eval_returns), row.steps, row.seconds) == ([1.0, 2.0], [3.0], 6, 0.5)
 
@@ -422,11 +422,11 @@ def test_the_frame_has_censored_times_for_both_criteria(name):
 def test_the_frame_has_one_row_a_run_and_plain_columns():
     frame = study.frame({(0.1, 1.0): [record(seed=1), record(seed=2)], (0.2, 1.0): [SEEN["diverged"][0]]})
     assert list(frame.arm) == [(0.1, 1.0), (0.1, 1.0), (0.2, 1.0)] and list(frame.seed) == [1, 2, 5]
-    assert list(frame.evaluation_met) == [True, True, False] and frame.evaluation_met.dtype == bool
+    assert list(frame.evaluation_arrived) == [True, True, False] and frame.evaluation_arrived.dtype == bool
     assert frame.evaluation.dtype.kind == frame.training.dtype.kind == "i"
     assert list(study.frame({}).columns) == list(frame.columns) == [
-        "arm", "seed", "status", "solved", "episodes", "cap", "evaluation", "evaluation_met", "training",
-        "training_met", "train_returns", "eval_returns", "steps", "seconds"]
+        "arm", "seed", "status", "solved", "episodes", "cap", "evaluation", "evaluation_arrived", "training",
+        "training_arrived", "train_returns", "eval_returns", "steps", "seconds"]
 
 
 def test_the_frame_of_real_runs_agrees_with_their_records(store):
@@ -440,8 +440,8 @@ def test_the_frame_of_real_runs_agrees_with_their_records(store):
         for criterion in ("evaluation", "training"):
             at = made["solved_at"][criterion]
             expected = (row.episodes, False) if at is None else (at, True)
-            assert (getattr(row, criterion), getattr(row, f"{criterion}_met")) == expected
-    assert set(frame.evaluation_met) == set(frame.training_met) == {True, False}
+            assert (getattr(row, criterion), getattr(row, f"{criterion}_arrived")) == expected
+    assert set(frame.evaluation_arrived) == set(frame.training_arrived) == {True, False}
 
 
 # Where and how a store is written

@@ -173,7 +173,7 @@ capped = stats.Times(np.array([400]), np.array([True])), stats.Times(np.array([5
     # a run that would have arrived later counts as arrived
     "07-2": """
 def with_cap(times, cap):
-    return stats.Times(np.minimum(times.time, cap), times.met)
+    return stats.Times(np.minimum(times.time, cap), times.arrived)
 """,
     # "in the middle" by eye: the restricted means differ
     "07-3": """

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Executor
 from contextlib import contextmanager
 
-from kscore.training import PROTOCOL_VERSION
+from kscore.rl.config import PROTOCOL_VERSION
 
 PATIENCE = 10  # seconds to wait for a scheduler
 
-PROTOCOL = "__import__('kscore.training', fromlist=['PROTOCOL_VERSION']).PROTOCOL_VERSION"
+PROTOCOL = "__import__('kscore.rl.config', fromlist=['PROTOCOL_VERSION']).PROTOCOL_VERSION"
 """Evaluated by every process of the cluster: a fixed text, so that one without this package can say so instead of
 failing to read a function of it."""
 

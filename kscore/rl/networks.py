@@ -14,8 +14,8 @@ import torch
 import torch.nn.functional as F
 
 from kscore import checks
+from kscore.rl.config import ACTIVATIONS
 
-ACTIVATIONS = ("relu", "prelu")
 PRELU_START = 0.25  # torch's own starting slope of a PReLU
 
 Masks = list[np.ndarray]
@@ -38,6 +38,10 @@ class Memory:
         stretch = slice(self._used, self._used + math.prod(shape))
         self._used = stretch.stop
         return self.parameters[stretch].view(shape), self.gradient[stretch].view(shape)
+
+    def parameter(self, *shape: int) -> torch.Tensor:
+        """Return the next stretch as a parameter that gradients reach."""
+        return _parameter(*self.take(*shape))
 
 
 class Layer(NamedTuple):
@@ -139,8 +143,8 @@ class Dropout:
         return mask.reshape(batch, width)
 
 
-class Policy:
-    """The actor's forward pass for one observation, in numpy on the memory of its torch parameters.
+class Forward:
+    """A network's forward pass for one observation, in numpy on the memory of its torch parameters.
 
     Torch takes longer to start a call than these layers take to run. The matrices here are views: whatever the
     optimizer writes is seen at once, nothing is copied. A hidden layer's inputs end in a 1, so that its weight and bias
@@ -156,10 +160,10 @@ class Policy:
                         for i, layer in enumerate(network.hidden)]
         self._features, self._last = inputs[-1][:-1], network.last.matrix
         self._bias = network.last.bias.detach().numpy()
-        self._logits = np.empty(len(self._last), np.float32)
+        self._outputs = np.empty(len(self._last), np.float32)
 
-    def logits(self, observation: np.ndarray, masks: Sequence[np.ndarray] | None = None) -> np.ndarray:
-        """Return the logits (actions,) of an observation; the array is overwritten by the next call."""
+    def __call__(self, observation: np.ndarray, masks: Sequence[np.ndarray] | None = None) -> np.ndarray:
+        """Return the outputs (outputs,) for an observation; the array is overwritten by the next call."""
         self._observation[...] = observation
         for i, inputs, matrix, outputs, spare, slope in self._hidden:
             inputs.dot(matrix, outputs)
@@ -170,14 +174,5 @@ class Policy:
             else:  # the larger of z and slope z, or the smaller if the slope has grown above 1
                 np.multiply(outputs, slope, spare)
                 (np.minimum if slope.item() > 1 else np.maximum)(outputs, spare, out=outputs)
-        logits = self._last.dot(self._features, self._logits)
-        return np.add(logits, self._bias, logits)
-
-    def sample(self, observation: np.ndarray, masks: Sequence[np.ndarray] | None, gumbel: np.ndarray) -> np.int64:
-        """Draw an action from the softmax of the logits: the largest of logit plus standard Gumbel noise."""
-        logits = self.logits(observation, masks)
-        return np.add(logits, gumbel, logits).argmax()
-
-    def greedy(self, observation: np.ndarray) -> np.int64:
-        """Return the action of the largest logit, nothing dropped."""
-        return self.logits(observation).argmax()
+        outputs = self._last.dot(self._features, self._outputs)
+        return np.add(outputs, self._bias, outputs)

@@ -6,8 +6,8 @@ Every `q` is a p-value adjusted over the whole family of claims.
 from collections.abc import Iterable
 from enum import StrEnum
 
-from kscore import stats
-from kscore.stats import ALPHA, Interval, Times
+from kscore.analysis import stats
+from kscore.analysis.stats import ALPHA, Interval, Times
 
 MARGIN = 1.1  # an improvement factor below this is not worth a claim
 STEADIER_MARGIN = 0.55
@@ -57,8 +57,8 @@ def number(published: float, times: Times) -> Verdict:
     """Judge a published number of episodes as one more run among ours."""
     if stats.position(published, times) < ALPHA:
         return Verdict.FAILS
-    arrived = times.time[times.met]
-    inside = len(arrived) and arrived.min() <= published and (published <= arrived.max() or not times.met.all())
+    arrived = times.time[times.arrived]
+    inside = len(arrived) and arrived.min() <= published and (published <= arrived.max() or not times.arrived.all())
     return Verdict.HOLDS if inside else Verdict.UNTOLD
 
 

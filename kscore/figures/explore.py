@@ -9,7 +9,8 @@ import numpy as np
 from IPython.display import display
 from matplotlib.axes import Axes
 
-from kscore import filters, plots
+from kscore import filters
+from kscore.figures import style
 
 STEPS = 120
 PLAIN = {"Q": 0.01, "R": 1.0, "P0": 1.0, "jump": 5.0}
@@ -32,7 +33,7 @@ def explore(interactive: bool = False, changes: Sequence[dict[str, float]] = CHA
 
 
 def _grid(changes: Sequence[dict[str, float]], seed: int) -> None:
-    fig, axes = plots.panels(3, len(changes), height=2.0, width=2.6 * len(changes), sharex=True, sharey="row",
+    fig, axes = style.panels(3, len(changes), height=2.0, width=2.6 * len(changes), sharex=True, sharey="row",
                              squeeze=False)
     for column, change in zip(axes.T, changes, strict=True):
         draw(column, **PLAIN | change, seed=seed)
@@ -40,7 +41,7 @@ def _grid(changes: Sequence[dict[str, float]], seed: int) -> None:
     for ax in axes[:, 1:].flat:
         ax.set_ylabel("")
     _explain(axes[:, 0])
-    plots.show(fig, f"{CAPTION} Plain means {_named(PLAIN)}; each other column changes one of these.",
+    style.show(fig, f"{CAPTION} Plain means {_named(PLAIN)}; each other column changes one of these.",
                "A grid of pictures: the filter's path, its gain and its scores, in a column for each setting.")
 
 
@@ -49,10 +50,10 @@ def _sliders(seed: int) -> None:
     import ipywidgets  # here, because pages and batch runs have no use for it
 
     def show(Q: float, R: float, P0: float, jump: float) -> None:
-        fig, axes = plots.panels(3, height=2.0, sharex=True)
+        fig, axes = style.panels(3, height=2.0, sharex=True)
         draw(axes, Q, R, P0, jump, seed)
         _explain(axes)
-        plots.show(fig, CAPTION, "The filter's path, its gain and its scores, one above the other.")
+        style.show(fig, CAPTION, "The filter's path, its gain and its scores, one above the other.")
 
     powers = {"continuous_update": False, "step": 0.25, "readout_format": ".2g"}
     display(ipywidgets.interactive(
@@ -72,18 +73,18 @@ def draw(axes: Sequence[Axes], Q: float, R: float, P0: float, jump: float, seed:
     run = filters.filter_series(z, Q, R, start=filters.Belief(0.0, P0))
     path, gain, score = axes
 
-    look = plots.method("kscore") | {"label": "belief"}
-    path.plot(time, z, ".", color=plots.GREY, markersize=3, label="observed")
-    path.plot(time, truth, color=plots.INK, linewidth=1, linestyle=":", label="mean")
+    look = style.method("kscore") | {"label": "belief"}
+    path.plot(time, z, ".", color=style.GREY, markersize=3, label="observed")
+    path.plot(time, truth, color=style.INK, linewidth=1, linestyle=":", label="mean")
     path.plot(time, run.mean, **look)
     band = 2 * np.sqrt(run.var)
     path.fill_between(time, run.mean - band, run.mean + band, color=look["color"], alpha=0.2, linewidth=0)
 
-    gain.plot(time, run.gain, color=plots.BLUE)
+    gain.plot(time, run.gain, color=style.BLUE)
     gain.set_ylim(0, 1)
-    score.plot(time, (z - run.mean) / np.sqrt(run.var), **plots.method("kscore") | {"label": "K-Score"})
+    score.plot(time, (z - run.mean) / np.sqrt(run.var), **style.method("kscore") | {"label": "K-Score"})
     score.plot(time, (z - run.prior_mean) / np.sqrt(run.prior_var + R),
-               **plots.method("innovation") | {"label": "innovation score"})
+               **style.method("innovation") | {"label": "innovation score"})
 
 
 def _explain(axes: Sequence[Axes]) -> None:

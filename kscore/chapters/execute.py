@@ -1,7 +1,7 @@
 """Execute one notebook in a process of its own, and say on standard output how it goes, a JSON line an event.
 
-`python -m kscore.execute` reads its task from standard input, {"source", "target", "parameters", "scratch"}, and
-watches it: when whoever started it is gone, it ends its kernel and itself. Nothing is imported from here.
+`python -m kscore.chapters.execute` reads its task from standard input, {"source", "target", "parameters", "scratch"},
+and watches it: when whoever started it is gone, it ends its kernel and itself. Nothing is imported from here.
 """
 
 import json
@@ -9,34 +9,62 @@ import os
 import shutil
 import sys
 import threading
+import time
+from contextlib import suppress
 from pathlib import Path
+
+sys.modules["rfc3987_syntax"] = None  # jsonschema can do without it, and importing it takes longer than all the rest
 
 import papermill
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from papermill.engines import NBClientEngine, papermill_engines
 from papermill.exceptions import PapermillExecutionError
 
-from kscore import batch, kernel
+from kscore import progress
+from kscore.chapters import kernel, runner
 
 EVENTS = os.fdopen(os.dup(sys.stdout.fileno()), "w")  # for this process only,
 os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # because kernels inherit standard output
 
 
+_one_word_at_a_time = threading.Lock()
+
+
 def say(**event: object) -> None:
     """Write one event."""
-    EVENTS.write(json.dumps(event) + "\n")
-    EVENTS.flush()
+    with _one_word_at_a_time:
+        EVENTS.write(json.dumps(event) + "\n")
+        EVENTS.flush()
+
+
+NOW: dict[str, int] = {}  # the cell that is running, and how many there are
+SOON = 0.5  # seconds between two looks at a note
+
+
+def _pass_on(note: Path) -> None:
+    """Tell what a cell notes about how far it is, whenever that changes."""
+    last = None
+    while True:
+        time.sleep(SOON)
+        with suppress(OSError, ValueError):
+            words = json.loads(note.read_text(encoding="utf-8"))
+            if words and words != last:
+                say(event="cell", doing=words, **NOW)
+            last = words
 
 
 class Telling(NBClientEngine):
-    """Papermill's own engine, telling which cell is running."""
+    """Papermill's own engine, telling which cell is running and, where it leaves a note, how far its work is."""
 
     @classmethod
     def execute_managed_notebook(cls, nb_man: object, *arguments: object, **options: object) -> object:
-        start = nb_man.cell_start
+        start, note = nb_man.cell_start, Path(os.environ[progress.NOTE])
+        threading.Thread(target=_pass_on, args=(note,), daemon=True).start()
 
         def tell(cell: object, cell_index: int | None = None, **more: object) -> None:
-            say(event="cell", cell=cell_index + 1, cells=len(nb_man.nb.cells))
+            note.unlink(missing_ok=True)
+            NOW.update(cell=cell_index + 1, cells=len(nb_man.nb.cells))
+            say(event="cell", doing="", **NOW)
             start(cell, cell_index, **more)
 
         nb_man.cell_start = tell
@@ -75,7 +103,7 @@ def _end_with_parent(scratch: str) -> None:
     """Leave when the other end of standard input closes, and leave nothing behind."""
     sys.stdin.read()
     shutil.rmtree(scratch, ignore_errors=True)
-    batch.kill(batch.started_by(os.getpid()))
+    runner.kill(runner.started_by(os.getpid()))
     os._exit(1)
 
 
@@ -83,6 +111,7 @@ def main() -> None:
     """Do the task on standard input."""
     task = json.loads(sys.stdin.readline())
     threading.Thread(target=_end_with_parent, args=(task["scratch"],), daemon=True).start()
+    os.environ[progress.NOTE] = str(Path(task["scratch"]) / "progress.json")
     papermill_engines.register(Telling.__name__, Telling)
     say(event="end", **execute(Path(task["source"]), Path(task["target"]), task["parameters"], task["scratch"]))
 

@@ -11,7 +11,7 @@ import nbformat
 from jupytext.config import load_jupytext_config
 from nbconvert import HTMLExporter
 
-from kscore import NOTEBOOKS, ROOT
+from kscore.project import NOTEBOOKS, shown
 
 FIGURES = NOTEBOOKS / "figures"
 FIGURE_TAG = "figure-file:"
@@ -146,8 +146,3 @@ def _pictures(cells: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]
     """Return the outputs that are pictures, in the order of the page."""
     outputs = [output for cell in cells for output in cell.get("outputs", [])]
     return [output for output in outputs if "image/png" in output.get("data", {})]
-
-
-def shown(path: Path) -> str:
-    """Return a path as a reader of the project would write it: from the root if it lies below it."""
-    return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)

@@ -1,4 +1,4 @@
-"""Playing episodes: the only room that touches gymnasium."""
+"""Making environments, playing episodes, evaluating a policy: the only room that touches gymnasium's environments."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -9,17 +9,18 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit, TransformAction
 
-from kscore.networks import Dropout, Masks, Policy
+from kscore.rl.networks import Dropout, Masks
+from kscore.rl.policies import Policy
 
 BLOCK = 64  # how many steps' noise is drawn at once; what an episode leaves over is thrown away
 
 
 class Environment(NamedTuple):
-    """An environment that a discrete policy can act in, with the sizes its networks need."""
+    """An environment that a policy can act in, with what its networks need to know."""
 
     env: gym.Env  # without gymnasium's time limit and checks, which `play` and `make` take over
     observation_size: int
-    actions: int
+    actions: gym.Space  # Discrete, counted from 0, or a Box in units of half the range that is allowed
     limit: int  # steps after which an episode is cut off
 
 
@@ -27,7 +28,7 @@ class Episode(NamedTuple):
     """One episode as it was played; T steps."""
 
     observations: np.ndarray  # (T, observation size)
-    actions: np.ndarray  # (T,)
+    actions: np.ndarray  # (T,), or (T, dims) where they are real numbers
     rewards: list[float]  # (T,)
     masks: Masks | None  # the dropout masks that the actor played with: (T, width) a hidden layer
 
@@ -38,10 +39,7 @@ def make(env: str, seed: int) -> Environment:
     The wrappers that gymnasium adds only check, or count steps; they are taken off, and `play` keeps the time limit.
     """
     made = _registered(env)
-    space, actions, limit = made.observation_space, made.action_space, made.spec.max_episode_steps
-    if not isinstance(actions, gym.spaces.Discrete):
-        raise ValueError(f"env must have discrete actions, because the policy is a softmax over a finite set; "
-                         f"{env} has {actions}")
+    space, limit = made.observation_space, made.spec.max_episode_steps
     if not isinstance(space, gym.spaces.Box) or len(space.shape) != 1:
         raise ValueError(f"env must have a flat Box of numbers as observation, because the networks are multilayer "
                          f"perceptrons without an encoder for images or structures; {env} has {space}")
@@ -50,10 +48,26 @@ def make(env: str, seed: int) -> Environment:
                          f"register {env} with max_episode_steps")
     while isinstance(made, TimeLimit | OrderEnforcing | PassiveEnvChecker):
         made = made.env
-    if actions.start != 0:
-        made = TransformAction(made, lambda action: action + int(actions.start), gym.spaces.Discrete(actions.n))
+    made = _in_plain_actions(made, env)
     made.reset(seed=seed)
-    return Environment(made, space.shape[0], int(actions.n), limit)
+    return Environment(made, space.shape[0], made.action_space, limit)
+
+
+def _in_plain_actions(made: gym.Env, env: str) -> gym.Env:
+    """Let actions count from 0, or be numbers in units of half their range, clipped to it; refuse all others."""
+    space = made.action_space
+    if isinstance(space, gym.spaces.Discrete):
+        if space.start == 0:
+            return made
+        return TransformAction(made, lambda action: action + int(space.start), gym.spaces.Discrete(space.n))
+    if not isinstance(space, gym.spaces.Box) or len(space.shape) != 1 or space.dtype.kind != "f":
+        raise ValueError("env must have discrete actions or a flat Box of real numbers, because those are what the "
+                         f"policies can draw; {env} has {space}")
+    bounded = space.is_bounded()
+    middle = (space.low + space.high) / 2 if bounded else np.zeros_like(space.low)
+    half = (space.high - space.low) / 2 if bounded else np.ones_like(space.low)
+    return TransformAction(made, lambda action: np.clip(middle + half * action, space.low, space.high),
+                           gym.spaces.Box(-np.inf, np.inf, space.shape, space.dtype))
 
 
 @cache
@@ -78,8 +92,8 @@ def play(environment: Environment, policy: Policy, rng: np.random.Generator, dro
     step, sample = environment.env.step, policy.sample
     observation, _ = environment.env.reset()
     observations, actions, rewards, blocks = [], [], [], []
-    for masks, gumbel in _noise(environment, rng, dropout, blocks):
-        action = sample(observation, masks, gumbel)
+    for masks, noise in _chance(environment.limit, policy, rng, dropout, blocks):
+        action = sample(observation, masks, noise)
         observations.append(observation)
         actions.append(action)
         observation, reward, terminated, truncated, _ = step(action)
@@ -90,18 +104,18 @@ def play(environment: Environment, policy: Policy, rng: np.random.Generator, dro
     return Episode(np.array(observations, np.float32), np.array(actions), rewards, masks)
 
 
-def _noise(environment: Environment, rng: np.random.Generator, dropout: Dropout,
-           blocks: list[Masks]) -> Iterator[tuple[tuple[np.ndarray, ...] | None, np.ndarray]]:
-    """Yield each step's masks (one a hidden layer) and Gumbel noise up to the limit; collect the masks in `blocks`."""
-    for start in range(0, environment.limit, BLOCK):
-        steps = min(BLOCK, environment.limit - start)
+def _chance(limit: int, policy: Policy, rng: np.random.Generator, dropout: Dropout,
+            blocks: list[Masks]) -> Iterator[tuple[tuple[np.ndarray, ...] | None, np.ndarray]]:
+    """Yield each step's masks (one a hidden layer) and noise up to the limit; collect the masks in `blocks`."""
+    for start in range(0, limit, BLOCK):
+        steps = min(BLOCK, limit - start)
         masks = dropout.draw(steps)
-        gumbel = rng.gumbel(size=(steps, environment.actions)).astype(np.float32)
+        noise = policy.head.noise(rng, steps)
         if masks is None:
-            yield from zip(repeat(None, steps), gumbel, strict=True)
+            yield from zip(repeat(None, steps), noise, strict=True)
         else:
             blocks.append(masks)
-            yield from zip(zip(*masks, strict=True), gumbel, strict=True)
+            yield from zip(zip(*masks, strict=True), noise, strict=True)
 
 
 def evaluate(environment: Environment, policy: Policy) -> tuple[float, int]:

@@ -1,7 +1,7 @@
 """Censored times and what can be said of them: Kaplan-Meier, log-rank, restricted means, intervals, power.
 
-A time is the episode at which a run arrived; where it did not, `met` is False and the time is how long it was watched.
-All functions take plain arrays and know nothing of where runs came from. Statistics that have an interval take
+A time is the episode at which a run arrived; where it did not, `arrived` is False and the time is how long it was
+watched. All functions take plain arrays and know nothing of where runs came from. Statistics that have an interval take
 `weights`, how often each run counts: all ones for the estimate, the counts of a resample for the bootstrap.
 """
 
@@ -22,7 +22,7 @@ class Times(NamedTuple):
     """Censored times of one arm, in the order of their seeds, so that two arms are paired."""
 
     time: np.ndarray  # (runs,) episode of arrival, or the last one watched
-    met: np.ndarray  # (runs,) whether it arrived
+    arrived: np.ndarray  # (runs,) whether it did
 
 
 class Interval(NamedTuple):
@@ -62,8 +62,8 @@ def survival(times: Times, level: float = LEVEL) -> Survival:
 
 
 def _censored(times: Times) -> stats.CensoredData:
-    time, met = np.asarray(times.time, float), np.asarray(times.met, bool)
-    return stats.CensoredData(uncensored=time[met], right=time[~met])
+    time, arrived = np.asarray(times.time, float), np.asarray(times.arrived, bool)
+    return stats.CensoredData(uncensored=time[arrived], right=time[~arrived])
 
 
 def restricted_mean(times: Times, cap: float, weights: np.ndarray | None = None) -> np.ndarray:
@@ -77,26 +77,26 @@ def restricted_mean(times: Times, cap: float, weights: np.ndarray | None = None)
 def median(times: Times, weights: np.ndarray | None = None) -> np.ndarray:
     """Return the first time at which at most half of the runs are on their way; infinite where it never comes."""
     episodes, shares = _curves(times, weights)
-    arrived = shares <= 0.5 + 1e-12
-    return np.where(arrived.any(axis=-1), episodes[arrived.argmax(axis=-1)], np.inf)
+    half_there = shares <= 0.5 + 1e-12
+    return np.where(half_there.any(axis=-1), episodes[half_there.argmax(axis=-1)], np.inf)
 
 
 def _curves(times: Times, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     """Return the episodes, from 0 on, and for each row of weights its Kaplan-Meier curve at them."""
-    time, met = np.asarray(times.time, float), np.asarray(times.met, bool)
+    time, arrived = np.asarray(times.time, float), np.asarray(times.arrived, bool)
     weights = np.ones(len(time)) if weights is None else np.asarray(weights, float)
     episodes, position = np.unique(time, return_inverse=True)
     here = position[:, None] == np.arange(len(episodes))  # (runs, episodes)
-    arrived = weights @ (here & met[:, None])
+    arriving = weights @ (here & arrived[:, None])
     left = weights @ here
     at_risk = left[..., ::-1].cumsum(axis=-1)[..., ::-1]
-    shares = np.cumprod(1 - arrived / np.maximum(at_risk, 1e-12), axis=-1)
+    shares = np.cumprod(1 - arriving / np.maximum(at_risk, 1e-12), axis=-1)
     return np.append(0.0, episodes), np.concatenate([np.ones((*shares.shape[:-1], 1)), shares], axis=-1)
 
 
 def logrank(a: Times, b: Times) -> float:
     """Return the two-sided p-value of the log-rank test that both arms arrive at the same rate at every time."""
-    if not (np.any(a.met) or np.any(b.met)):
+    if not (np.any(a.arrived) or np.any(b.arrived)):
         return 1.0  # nobody arrived: there is nothing to tell the two apart by
     with np.errstate(invalid="ignore"):
         p = float(stats.logrank(_censored(a), _censored(b)).pvalue)
@@ -113,7 +113,7 @@ def probability_faster(a: Times, b: Times, weights: np.ndarray | None = None) ->
 
     Both arms are watched to the same cap, so that a run that did not arrive is slower than any that did.
     """
-    return average(lower(*(np.where(x.met, x.time, np.inf) for x in (a, b))), weights)
+    return average(lower(*(np.where(x.arrived, x.time, np.inf) for x in (a, b))), weights)
 
 
 def lower(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -183,7 +183,7 @@ def position(value: float, times: Times) -> float:
 
     r of the n runs are at most as long and s are at least as long; a run that did not arrive is longer.
     """
-    time = np.where(times.met, times.time, np.inf)
+    time = np.where(times.arrived, times.time, np.inf)
     r, s = np.sum(time <= value), np.sum(time >= value)
     return float(min(1.0, 2 * (1 + min(r, s)) / (len(time) + 1)))
 
@@ -199,9 +199,9 @@ def detectable(b: Times, *, alpha: float = ALPHA, power: float = 0.8, trials: in
     The arrival of a run that was never seen to arrive is drawn from a Weibull distribution fitted to `b`.
     Infinite if even the largest of FACTORS is found too rarely, not a number if fewer than two runs of `b` arrived.
     """
-    if np.sum(b.met) < 2:
+    if np.sum(b.arrived) < 2:
         return np.nan
-    cap = max(np.asarray(b.time, float)[~np.asarray(b.met, bool)], default=np.inf)
+    cap = max(np.asarray(b.time, float)[~np.asarray(b.arrived, bool)], default=np.inf)
     distribution = weibull(b) if np.isfinite(cap) else None
     for factor in FACTORS:
         rng = np.random.default_rng(seed)
@@ -220,7 +220,7 @@ def weibull(times: Times) -> rv_frozen:
 def _drawn(times: Times, distribution: rv_frozen | None, rng: np.random.Generator) -> np.ndarray:
     """Draw as many runs again; those that did not arrive do so beyond the time that they were watched."""
     chosen = rng.integers(len(times.time), size=len(times.time))
-    time, late = np.asarray(times.time, float)[chosen], ~np.asarray(times.met, bool)[chosen]
+    time, late = np.asarray(times.time, float)[chosen], ~np.asarray(times.arrived, bool)[chosen]
     if late.any():
         time[late] = distribution.isf(rng.uniform(size=late.sum()) * distribution.sf(time[late]))
     return time

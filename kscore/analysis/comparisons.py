@@ -1,7 +1,6 @@
 """From the frame of a study to statistics: what each arm did, and how two arms compare.
 
-    >>> runs = study.run(experiments.arms("CartPole-v1", "ppo"), range(1000, 1050), "data/runs/cartpole_ppo.jsonl")
-    >>> compare(runs, "adaptive_refit", "zscore").factor
+    >>> compare(study.runs(study.part("cartpole_ppo")), "adaptive_refit", "zscore").factor
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,26 +9,20 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from kscore import DATA, checks, experiments, stats
-from kscore.experiments import Experiment
-from kscore.stats import Interval, Times
-from kscore.study import CRITERIA
+from kscore import checks
+from kscore.analysis import stats
+from kscore.analysis.stats import Interval, Survival, Times
+from kscore.study.records import CRITERIA
 
 WINDOW = 25
 """How many of the last evaluation returns `area` and `stability` look at: as many as the stopping rule."""
-
-
-def published(experiment: str) -> pd.DataFrame:
-    """Return the numbers that the paper and its released files give for an experiment ("E1", "T1a", ...)."""
-    numbers = pd.read_csv(DATA / "paper" / "published.csv")
-    return numbers[numbers.id == experiment].drop(columns="id").dropna(axis=1, how="all").reset_index(drop=True)
 
 
 def times(runs: pd.DataFrame, arm: object, criterion: str = "evaluation") -> Times:
     """Return the censored times of an arm, in the order of its seeds."""
     checks.choice("criterion", criterion, CRITERIA)
     chosen = _of(runs, arm)
-    return Times(chosen[criterion].to_numpy(), chosen[f"{criterion}_met"].to_numpy())
+    return Times(chosen[criterion].to_numpy(), chosen[f"{criterion}_arrived"].to_numpy())
 
 
 def _of(runs: pd.DataFrame, arm: object) -> pd.DataFrame:
@@ -37,6 +30,11 @@ def _of(runs: pd.DataFrame, arm: object) -> pd.DataFrame:
     if chosen.empty:
         raise ValueError(f"arm must be one of {', '.join(map(repr, runs.arm.unique()))}, got {arm!r}")
     return chosen
+
+
+def survivals(runs: pd.DataFrame, arms: Iterable[object], criterion: str = "evaluation") -> dict[object, Survival]:
+    """Return the Kaplan-Meier curve of each of some arms."""
+    return {arm: stats.survival(times(runs, arm, criterion)) for arm in arms}
 
 
 def curves(runs: pd.DataFrame, arm: object, *, smooth: int = WINDOW) -> np.ndarray:
@@ -78,7 +76,7 @@ def _summary(runs: pd.DataFrame, arm: object, criterion: str) -> dict:
     arrivals, cap, n = times(runs, arm, criterion), int(_of(runs, arm).cap.iloc[0]), len(_of(runs, arm))
     area, spread = areas(runs, arm), stabilities(runs, arm)
     return {
-        "runs": n, "arrived": int(arrivals.met.sum()), "diverged": int((_of(runs, arm).status == "diverged").sum()),
+        "runs": n, "arrived": int(arrivals.arrived.sum()), "diverged": int((_of(runs, arm).status == "diverged").sum()),
         "restricted mean": stats.bootstrap(lambda w: stats.restricted_mean(arrivals, cap, w), n),
         "median": stats.bootstrap(lambda w: stats.median(arrivals, w), n),
         "mean evaluation return": stats.bootstrap(lambda w: stats.average(area, w), n),
@@ -86,24 +84,16 @@ def _summary(runs: pd.DataFrame, arm: object, criterion: str) -> dict:
     }
 
 
+def restricted_means(runs: pd.DataFrame, criterion: str = "evaluation") -> dict[object, float]:
+    """Return the restricted mean of every arm, up to its cap."""
+    caps = runs.groupby("arm", sort=False).cap.first()
+    return {arm: float(stats.restricted_mean(times(runs, arm, criterion), cap)) for arm, cap in caps.items()}
+
+
 def best(runs: pd.DataFrame, criterion: str = "evaluation") -> object:
     """Return the arm with the lowest restricted mean; of equal ones the first."""
-    caps = runs.groupby("arm", sort=False).cap.first()
-    means = {arm: float(stats.restricted_mean(times(runs, arm, criterion), cap)) for arm, cap in caps.items()}
+    means = restricted_means(runs, criterion)
     return min(means, key=means.get)
-
-
-def winners(parts: dict[str, Experiment], runs: dict[str, pd.DataFrame]) -> dict[str, Experiment]:
-    """Return the best of each grid as a part of the study, for every algorithm whose grids have all been searched."""
-    found = {}
-    for algorithm in experiments.TUNED_ALGORITHMS:
-        grids = {kind: f"tuning_{algorithm}_{kind}" for kind in experiments.TUNED_ARMS}
-        if all(name in runs for name in grids.values()):
-            arms = experiments.tuned({kind: parts[name].configs for kind, name in grids.items()},
-                                     {kind: best(runs[name]) for kind, name in grids.items()})
-            results = range(experiments.RESULT_SEEDS, experiments.RESULT_SEEDS + experiments.SEEDS)
-            found[f"tuned_{algorithm}"] = Experiment(arms, results)
-    return found
 
 
 def trend(runs: pd.DataFrame, arms: Iterable[object], criterion: str = "evaluation") -> tuple[Interval, float]:
@@ -149,9 +139,9 @@ def compare(runs: pd.DataFrame, a: object, b: object, criterion: str = "evaluati
     first, second = times(runs, a, criterion), times(runs, b, criterion)
     cap = int(_of(runs, a).cap.iloc[0])
     for arm, found in ((a, first), (b, second)):
-        if np.any(found.time[~found.met] != cap):
+        if np.any(found.time[~found.arrived] != cap):
             raise ValueError(f"runs of arm {arm!r} must have been watched for the {criterion} criterion up to the cap "
-                             f"of {cap} episodes, got one that stopped at {found.time[~found.met].min()}")
+                             f"of {cap} episodes, got one that stopped at {found.time[~found.arrived].min()}")
     spread_a, spread_b = stabilities(runs, a), stabilities(runs, b)
     steadier = stats.lower(spread_a, spread_b)
     return Comparison(

@@ -1,4 +1,4 @@
-"""The chapters and their parameters: find them, read what can be set, and check values before anything runs.
+"""The parameters of chapters: read what can be set, and check values before anything runs.
 
 A parameter is a line `name: type = value  # comment` of the cell tagged `parameters`. Its comment may end in what is
 allowed: `[1, 500]` for numbers from 1 to 500 (`inf` for no end), or `{stream, refit}` for one of these words. For a
@@ -6,7 +6,6 @@ list of numbers, `list[int]` or `list[float]`, that holds for each of them.
 """
 
 import ast
-import fnmatch
 import itertools
 import json
 import re
@@ -17,7 +16,9 @@ from typing import NamedTuple
 
 import yaml
 
-from kscore import NOTEBOOKS, checks
+from kscore import checks
+from kscore.chapters import notebooks
+from kscore.project import NOTEBOOKS
 
 PROFILES = NOTEBOOKS / "profiles.toml"
 KINDS = {"int": int, "float": float, "str": str, "bool": bool, "list": list, "dict": dict, "list[int]": list,
@@ -26,24 +27,6 @@ NUMBERS = ("int", "float", "list[int]", "list[float]")  # these may have a range
 IN_WORDS = {"int": "a whole number", "float": "a number", "str": "a text", "bool": "true or false",
             "list": "a list of plain values", "dict": "a mapping of names to plain values",
             "list[int]": "a list of whole numbers", "list[float]": "a list of numbers"}
-
-
-def chapters(patterns: Iterable[str] = ()) -> list[Path]:
-    """Return the chapters that match any of the patterns (a name, a number, or a glob); all of them without one."""
-    found = sorted(NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
-    chosen = []
-    for pattern in patterns:
-        matching = [path for path in found if _matches(path.stem, pattern)]
-        if not matching:
-            checks.choice("chapter", pattern, [path.stem for path in found])
-        chosen += matching
-    return sorted(set(chosen)) if chosen else found
-
-
-def _matches(stem: str, pattern: str) -> bool:
-    if pattern.isdecimal():
-        return int(pattern) == int(stem.split("_")[0])
-    return fnmatch.fnmatchcase(stem, pattern)
 
 
 class Parameter(NamedTuple):
@@ -68,23 +51,9 @@ class Parameter(NamedTuple):
         return f"{IN_WORDS[self.kind]} {ends}"
 
 
-def read(notebook: Path) -> dict:
-    """Return a notebook as its file has it, each source in one piece; nbformat would take seconds to be imported."""
-    try:
-        content = json.loads(notebook.read_text(encoding="utf-8"))
-        return content | {"cells": [cell | {"source": "".join(cell["source"])} for cell in content["cells"]]}
-    except (ValueError, KeyError, TypeError):
-        raise ValueError(f"{notebook.name} is not a notebook") from None
-
-
-def cells(notebook: Path) -> list[dict]:
-    """Return the cells of a notebook."""
-    return read(notebook)["cells"]
-
-
-def parameters(chapter: Path) -> dict[str, Parameter]:
+def of(chapter: Path) -> dict[str, Parameter]:
     """Return the parameters of a chapter, in their order."""
-    tagged = [cell["source"] for cell in cells(chapter) if "parameters" in cell["metadata"].get("tags", [])]
+    tagged = [cell["source"] for cell in notebooks.cells(chapter) if "parameters" in cell["metadata"].get("tags", [])]
     code = "".join(tagged[:1])
     lines = [line.encode() for line in code.splitlines()]  # Python counts columns in bytes
     found = [node for node in ast.parse(code).body if isinstance(node, ast.AnnAssign)]
@@ -107,7 +76,7 @@ def check(chapter: Path, values: Mapping[str, object]) -> dict[str, object]:
 
     A text is read as what the parameter is: "5" is a number for a number, and stays a text for a text.
     """
-    known = parameters(chapter)
+    known = of(chapter)
     for name in values:
         if not known:
             raise ValueError(f"{chapter.stem} has no parameters, got {name!r}")
@@ -180,7 +149,7 @@ def from_file(path: Path, chosen: Iterable[Path]) -> dict[str, dict]:
         raise ValueError(f"the parameter file {path} is not YAML: {str(error).splitlines()[0]}") from None
     if not isinstance(found, dict) or not all(isinstance(name, str) for name in found):
         raise ValueError(f"the parameter file {path} must map names to values, got {type(found).__name__}")
-    stems = [path.stem for path in chapters()]
+    stems = [path.stem for path in notebooks.find()]
     for name in found:
         if not name.isidentifier():  # so that it can only be meant as a chapter
             checks.choice(f"chapter in {path}", name, stems)

@@ -1,7 +1,7 @@
 """A kernel that listens on no network port: files in a folder of its own stand in for them.
 
-`python -m kscore.kernel` is that kernel. It differs from the usual one in a pipe for the output of forked processes,
-which ipykernel opens on a port of the loopback address; the collection forks none.
+`python -m kscore.chapters.kernel` is that kernel. It differs from the usual one in a pipe for the output of forked
+processes, which ipykernel opens on a port of the loopback address; the collection forks none.
 """
 
 from jupyter_client import AsyncKernelManager

@@ -1,12 +1,7 @@
-"""Run chapters unattended: each in a process of its own, several at once, with a status that tells the truth.
-
-Every task leaves two lines in the folder's `status.jsonl`: that it began, and how it ended. A task whose second line is
-missing was interrupted, whatever the notebook that it left behind looks like.
-"""
+"""Run chapters unattended: each in a process of its own, several at once, with a status that tells the truth."""
 
 import hashlib
 import json
-import os
 import re
 import subprocess
 import sys
@@ -16,52 +11,14 @@ import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
 
 import psutil
 
-from kscore import chapters, journal, provenance
+from kscore.chapters.status import Outcome, StatusFile, Task
 
-STATUS = "status.jsonl"
-
-
-class Task(NamedTuple):
-    """One execution of a chapter."""
-
-    source: Path
-    target: Path
-    parameters: dict[str, object]
-
-    @property
-    def name(self) -> str:
-        """What it is called: the chapter, and what was swept."""
-        return self.target.stem
-
-    @property
-    def page(self) -> Path:
-        """The HTML page of what it executed."""
-        return self.target.with_suffix(".html")
-
-
-class Outcome(NamedTuple):
-    """How a task ended."""
-
-    name: str
-    status: str  # "ok", "failed", "timeout", "interrupted", "not begun", or "done before"
-    seconds: float = 0.0
-    error: str = ""
-    cell: int | None = None  # of the executed notebook, where it did not end well
-
-    @property
-    def good(self) -> bool:
-        """Whether its result is there."""
-        return self.status in ("ok", "done before")
-
-
-Watcher = Callable[[Task, int, int], None]
-"""Called with a task, the cell that it has come to, and how many cells it has."""
+Watcher = Callable[[Task, int, int, str], None]
+"""Called with a task, the cell that it has come to, how many cells it has, and how far the work in that cell is."""
 
 
 def tasks(chosen: Iterable[Path], parameters: dict[str, dict], combinations: Iterable[dict], out: Path) -> list[Task]:
@@ -109,7 +66,7 @@ def run(todo: list[Task], out: Path, *, jobs: int = 1, timeout: float | None = N
     return [future.result() for future in futures]
 
 
-def _do(task: Task, status: "StatusFile", timeout: float | None, watch: Watcher, stop: threading.Event) -> Outcome:
+def _do(task: Task, status: StatusFile, timeout: float | None, watch: Watcher, stop: threading.Event) -> Outcome:
     """Execute one task, write its page and its status; what cannot be written down has not been done."""
     if stop.is_set():
         return Outcome(task.name, "not begun")
@@ -128,7 +85,7 @@ def supervise(task: Task, timeout: float | None = None, watch: Watcher = lambda 
     started = time.perf_counter()
     ended, stop, reason = threading.Event(), stop or threading.Event(), []
     with tempfile.TemporaryDirectory(prefix="k", ignore_cleanup_errors=True) as scratch:
-        child = subprocess.Popen([sys.executable, "-m", "kscore.execute"], stdin=subprocess.PIPE, text=True,
+        child = subprocess.Popen([sys.executable, "-m", "kscore.chapters.execute"], stdin=subprocess.PIPE, text=True,
                                  stdout=subprocess.PIPE, start_new_session=True)
         watchdog = threading.Thread(target=_watchdog, args=(child, ended, stop, timeout, reason), daemon=True)
         watchdog.start()
@@ -146,7 +103,7 @@ _one_page_at_a_time = threading.Lock()
 
 def _with_page(task: Task, outcome: Outcome) -> Outcome:
     """Write the page of what has been executed; a good outcome without its page is none."""
-    from kscore import pages  # here, because it takes seconds that not every command needs
+    from kscore.chapters import pages  # here, because it takes seconds that not every command needs
 
     try:
         with _one_page_at_a_time:
@@ -173,7 +130,7 @@ def _listen(child: subprocess.Popen, task: Task, scratch: str, watch: Watcher) -
         if event["event"] == "end":
             return event, cell
         cell = event["cell"]
-        watch(task, cell, event["cells"])
+        watch(task, cell, event["cells"], event["doing"])
     return None, cell
 
 
@@ -222,76 +179,6 @@ def _outcome(task: Task, last: dict | None, cell: int | None, reason: list[str],
     if reason:
         return Outcome(task.name, "interrupted", seconds, "stopped before its end", cell)
     return Outcome(task.name, "failed", seconds, "the process that executed it died: killed, or out of memory", cell)
-
-
-class StatusFile:
-    """The record of what was begun and how it ended, in one folder; whole lines only, also from several runners."""
-
-    def __init__(self, out: Path) -> None:
-        self.path = out / STATUS
-        journal.prepare(self.path)  # fails here, before anything runs, if the folder cannot be written to
-
-    def begin(self, task: Task) -> dict:
-        """Note that a task begins, and return what is known of it now; its chapter may be edited while it runs."""
-        about = {"name": task.name, "chapter": task.source.stem, "parameters": task.parameters,
-                 "text": fingerprint(task.source), "start": _now()}
-        self._append(about, {"status": "running", "runner": os.getpid(), "runner_started": _birth(os.getpid())})
-        return about
-
-    def end(self, about: dict, outcome: Outcome) -> None:
-        """Note how a task ended."""
-        self._append(about, {**outcome._asdict(), "versions": provenance.versions()})
-
-    def _append(self, about: dict, entry: dict) -> None:
-        journal.append(self.path, {"time": _now(), **about, **entry})
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def fingerprint(source: Path) -> str:
-    """Return what a chapter says, as a short hash of its cells; outputs do not count."""
-    return digest(chapters.cells(source))
-
-
-def digest(cells: list[dict]) -> str:
-    """Return what cells say, as a short hash."""
-    said = [(cell["cell_type"], cell["source"]) for cell in cells]
-    return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:16]
-
-
-def latest(out: Path) -> dict[str, dict]:
-    """Return the last entry of each task of a folder; one that began and whose runner is gone was interrupted."""
-    found = {}
-    for line in journal.lines(out / STATUS):
-        with suppress(ValueError, KeyError, TypeError):  # a torn line: its task has no end, and so was interrupted
-            entry = json.loads(line)
-            found[entry["name"]] = entry | {"status": entry["status"], "time": entry["time"]}
-    return {name: entry | {"status": "interrupted"} if entry["status"] == "running" and not _runs(entry) else entry
-            for name, entry in found.items()}
-
-
-def _runs(entry: dict) -> bool:
-    """Say whether the runner of an entry is still there: a process of its number and age, but for a clock put right."""
-    birth = _birth(entry.get("runner"))
-    return birth is not None and abs(birth - entry.get("runner_started", 0)) < 2
-
-
-def _birth(pid: int) -> float | None:
-    """Return when a process was started; None if it is gone."""
-    try:
-        process = psutil.Process(pid)
-        return None if process.status() == psutil.STATUS_ZOMBIE else process.create_time()
-    except psutil.NoSuchProcess:
-        return None
-
-
-def done(task: Task, entries: dict[str, dict]) -> bool:
-    """Say whether a task has been done before: it ended well, with the same text and parameters, and is still there."""
-    entry = entries.get(task.name, {})
-    return (entry.get("status") == "ok" and entry.get("parameters") == task.parameters
-            and entry.get("text") == fingerprint(task.source) and task.target.exists() and task.page.exists())
 
 
 def table(outcomes: list[Outcome]) -> str:

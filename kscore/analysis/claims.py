@@ -1,6 +1,5 @@
 """The paper's claims (data/paper/claims.csv), each held against the recorded study by the rules of the plan."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
@@ -8,25 +7,13 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from kscore import DATA, results, stats, verdicts
-from kscore.verdicts import Verdict
+from kscore.analysis import comparisons, stats, verdicts
+from kscore.analysis.verdicts import Verdict
+from kscore.project import DATA, need_checkout
+from kscore.study.plan import Pairing
 
 READINGS = ("written", "released")
-Runs = Mapping[str, pd.DataFrame]  # the frame of each experiment, by the name of its file
-
-
-class Pairing(NamedTuple):
-    """Which runs a claim is judged by: an experiment, one arm or two, and the criterion of arrival."""
-
-    file: str
-    arms: tuple[str, ...]
-    criterion: str
-
-    @classmethod
-    def parse(cls, text: str) -> "Pairing":
-        """Read "file: a / b by criterion", where all but the file may be missing."""
-        found = re.fullmatch(r"(\w+)(?:: (.+?))?(?: by (\w+))?", text)
-        return cls(found[1], tuple((found[2] or "").split(" / ")) if found[2] else (), found[3] or "evaluation")
+Runs = Mapping[str, pd.DataFrame]  # the frame of each part of the study, by the name of its part
 
 
 class Evidence(NamedTuple):
@@ -38,8 +25,16 @@ class Evidence(NamedTuple):
     power: Callable[[], str] = str  # what could have been found, asked for where it cannot be told
 
 
+def published(experiment: str) -> pd.DataFrame:
+    """Return the numbers that the paper and its released files give for an experiment ("E1", "T1a", ...)."""
+    need_checkout("the table of published numbers")
+    numbers = pd.read_csv(DATA / "paper" / "published.csv")
+    return numbers[numbers.id == experiment].drop(columns="id").dropna(axis=1, how="all").reset_index(drop=True)
+
+
 def read() -> pd.DataFrame:
     """Return the claims, a row each."""
+    need_checkout("the table of claims")
     return pd.read_csv(DATA / "paper" / "claims.csv", keep_default_na=False).set_index("id")
 
 
@@ -75,12 +70,12 @@ def _adjusted(pvalues: dict) -> dict:
 def evidence(claim: pd.Series, reading: str, runs: Runs) -> Evidence:
     """Return what the study says of one claim in one reading."""
     pairing = Pairing.parse(claim[reading])
-    return KINDS[claim.kind](pairing, runs[pairing.file], claim.published and float(claim.published))
+    return KINDS[claim.kind](pairing, runs[pairing.part], claim.published and float(claim.published))
 
 
 def _ranking(pairing: Pairing, runs: pd.DataFrame, _: object) -> Evidence:
-    found = results.compare(runs, *pairing.arms, pairing.criterion)
-    slower = results.times(runs, pairing.arms[1], pairing.criterion)
+    found = comparisons.compare(runs, *pairing.arms, pairing.criterion)
+    slower = comparisons.times(runs, pairing.arms[1], pairing.criterion)
     return Evidence(f"factor {found.factor:.2f}, n = {found.n}, {_p(found.p)}", partial(verdicts.ranking, found.factor),
                     found.p, lambda: _power(stats.detectable(slower)))
 
@@ -93,13 +88,13 @@ def _power(factor: float) -> str:
 
 
 def _size(pairing: Pairing, runs: pd.DataFrame, published: float) -> Evidence:
-    found = results.compare(runs, *pairing.arms, pairing.criterion)
+    found = comparisons.compare(runs, *pairing.arms, pairing.criterion)
     return Evidence(f"factor {found.factor:.2f}, n = {found.n}", lambda _: verdicts.size(found.factor, published))
 
 
 def _number(pairing: Pairing, runs: pd.DataFrame, published: float) -> Evidence:
-    times = results.times(runs, pairing.arms[0], pairing.criterion)
-    low, middle, high = np.quantile(np.where(times.met, times.time, np.inf), [0.025, 0.5, 0.975], method="nearest")
+    times = comparisons.times(runs, pairing.arms[0], pairing.criterion)
+    low, middle, high = np.quantile(np.where(times.arrived, times.time, np.inf), [0.025, 0.5, 0.975], method="nearest")
     spread = f"median {middle:.0f}, middle 95 % from {low:.0f} to {high:.0f}".replace("inf", "beyond the cap")
     spread = "over 95 % beyond the cap" if np.isinf(low) else spread
     return Evidence(f"{spread}, n = {len(times.time)}, position {_p(stats.position(published, times))}",
@@ -107,14 +102,14 @@ def _number(pairing: Pairing, runs: pd.DataFrame, published: float) -> Evidence:
 
 
 def _stability(pairing: Pairing, runs: pd.DataFrame, _: object) -> Evidence:
-    found = results.compare(runs, *pairing.arms, pairing.criterion)
+    found = comparisons.compare(runs, *pairing.arms, pairing.criterion)
     return Evidence(f"steadier with probability {found.steadier:.2f}, n = {found.n}, {_p(found.steadier_p)}",
                     partial(verdicts.steadier, found.steadier), found.steadier_p)
 
 
 def _early(pairing: Pairing, runs: pd.DataFrame, _: object) -> Evidence:
-    results.same_seeds(runs, pairing.arms)
-    a, b = (results.early(runs, arm) for arm in pairing.arms)
+    comparisons.same_seeds(runs, pairing.arms)
+    a, b = (comparisons.early(runs, arm) for arm in pairing.arms)
     ahead = stats.lower(b, a)
     interval = stats.bootstrap(lambda w: stats.average(ahead, w), len(ahead))
     p = stats.signed_rank(a - b)
@@ -123,7 +118,7 @@ def _early(pairing: Pairing, runs: pd.DataFrame, _: object) -> Evidence:
 
 
 def _trend(pairing: Pairing, runs: pd.DataFrame, _: object) -> Evidence:
-    tau, p = results.trend(runs, runs.arm.unique(), pairing.criterion)
+    tau, p = comparisons.trend(runs, runs.arm.unique(), pairing.criterion)
     return Evidence(f"mean τ {tau:.2f}, n = {tau.n}, {_p(p)}", partial(verdicts.trend, tau), p)
 
 

@@ -15,7 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from kscore import batch, chapters
+from kscore.chapters import notebooks, parameters, runner
+from kscore.chapters.status import Outcome, Task
 
 SOLUTION = re.compile(r"^( *)### BEGIN SOLUTION\n.*?### END SOLUTION *$", re.MULTILINE | re.DOTALL)
 STUB = r"\1# YOUR SOLUTION, in place of the next line\n\1raise NotImplementedError"
@@ -71,7 +72,7 @@ def exercises(chapter: dict) -> list[Exercise]:
 
 def student(out: Path, patterns: Iterable[str] = ()) -> list[Path]:
     """Write student copies of chapters into a folder and return their paths; none if one there was worked on."""
-    copies = {out / source.name: student_copy(chapters.read(source)) for source in chapters.chapters(patterns)}
+    copies = {out / source.name: student_copy(notebooks.read(source)) for source in notebooks.find(patterns)}
     for path in copies:
         if path.exists() and not _untouched(path):
             raise ValueError(f"out must not hold work of others, but {path} was worked on, or is no student copy: "
@@ -88,7 +89,7 @@ def student_copy(chapter: dict) -> dict:
     """Return a chapter without its solutions, hidden tests and outputs, and paired with no text file."""
     cells = [_for_students(cell) for cell in chapter["cells"]]
     kept = {key: value for key, value in chapter["metadata"].items() if key != "jupytext"}
-    return chapter | {"cells": cells, "metadata": kept | {MARK: batch.digest(cells)}}
+    return chapter | {"cells": cells, "metadata": kept | {MARK: notebooks.digest(cells)}}
 
 
 def _for_students(cell: dict) -> dict:
@@ -99,7 +100,7 @@ def _for_students(cell: dict) -> dict:
 def _untouched(path: Path) -> bool:
     """Say whether a file is a student copy and says what it said when it was written; outputs do not count."""
     try:
-        return chapters.read(path)["metadata"][MARK] == batch.fingerprint(path)
+        return notebooks.read(path)["metadata"][MARK] == notebooks.fingerprint(path)
     except (ValueError, KeyError, TypeError):
         return False
 
@@ -116,16 +117,16 @@ def check(copy: Path, limit: int = 60) -> list[Result]:
     An exercise in which a cell takes more than `limit` seconds, or which ends the kernel, has failed; the others have
     not. The chapter's own cells have the parameters of its quick profile, and no limit.
     """
-    answers = chapters.read(copy)
+    answers = notebooks.read(copy)
     source = _chapter_of(answers, copy)
-    found = exercises(chapters.read(source))
+    found = exercises(notebooks.read(source))
     errors = _errors(source, answers, limit, [exercise.name for exercise in found])
     return [Result(exercise, errors[exercise.name]) for exercise in found]
 
 
 def _errors(source: Path, copy: dict, limit: int, names: list[str]) -> dict[str, str]:
     """Execute the named answers of a copy and return what went wrong in each; one by one if they do not end well."""
-    together = assembled(chapters.read(source), copy, limit, names)
+    together = assembled(notebooks.read(source), copy, limit, names)
     cells, outcome = _execute(together, source.stem)
     if cells:
         return {exercise: _error(cells, exercise) for exercise in names}
@@ -142,7 +143,7 @@ def _chapter_of(copy: dict, path: Path) -> Path:
     if len(numbers) != 1:
         raise ValueError(f"file must be a copy of one chapter, as `kscore course student` writes it, got {path} "
                          f"with exercises of {' and '.join(numbers) or 'none'}")
-    return chapters.chapters(numbers)[0]
+    return notebooks.find(numbers)[0]
 
 
 def assembled(chapter: dict, copy: dict, limit: int, names: Collection[str]) -> dict:
@@ -189,17 +190,17 @@ def _may_fail(cell: dict, of: str, limit: int) -> dict:
             "execution_count": None, "metadata": metadata}
 
 
-def _execute(together: dict, stem: str) -> tuple[list[dict], batch.Outcome]:
+def _execute(together: dict, stem: str) -> tuple[list[dict], Outcome]:
     """Execute a notebook; return its cells, none if it did not come to its end, and how it ended, in its own cells."""
-    parameters = chapters.profile("quick").get(stem, {})
+    quick = parameters.profile("quick").get(stem, {})
     with tempfile.TemporaryDirectory(prefix="k") as folder:
-        task = batch.Task(Path(folder) / "copy.ipynb", Path(folder) / "executed.ipynb", parameters)
+        task = Task(Path(folder) / "copy.ipynb", Path(folder) / "executed.ipynb", quick)
         _write(together, task.source)
-        outcome, cells = batch.supervise(task), []
+        outcome, cells = runner.supervise(task), []
         with suppress(OSError, ValueError):  # what did not end may have left nothing, or half a notebook
-            cells = chapters.cells(task.target)
+            cells = notebooks.cells(task.target)
     ended = any(cell["id"] == together["cells"][-1]["id"] and cell["execution_count"] for cell in cells)
-    if outcome.cell and parameters:
+    if outcome.cell and quick:
         outcome = outcome._replace(cell=outcome.cell - 1)  # papermill has added a cell for them
     return cells if ended else [], outcome
 

@@ -1,0 +1,27 @@
+"""Numbers out of runs: censored times, intervals, tests, comparisons, verdicts on the paper's claims.
+
+    >>> from kscore import analysis, study
+    >>> analysis.against(study.runs(study.part("cartpole_ppo")), "zscore")
+"""
+
+from kscore.analysis.claims import published
+from kscore.analysis.comparisons import (
+    WINDOW,
+    against,
+    areas,
+    best,
+    by_criterion,
+    compare,
+    curves,
+    early,
+    restricted_means,
+    stabilities,
+    summary,
+    survivals,
+    times,
+    trend,
+)
+from kscore.study.records import CRITERIA
+
+__all__ = ["CRITERIA", "WINDOW", "against", "areas", "best", "by_criterion", "compare", "curves", "early", "published",
+           "restricted_means", "stabilities", "summary", "survivals", "times", "trend"]

@@ -1,0 +1,54 @@
+"""The chapters as files: find them, read them, tell whether their text has changed."""
+
+import fnmatch
+import hashlib
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+from kscore import checks
+from kscore.project import NOTEBOOKS, need_checkout
+
+
+def find(patterns: Iterable[str] = ()) -> list[Path]:
+    """Return the chapters that match any of the patterns (a name, a number, or a glob); all of them without one."""
+    need_checkout("a chapter")
+    found = sorted(NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
+    chosen = []
+    for pattern in patterns:
+        matching = [path for path in found if _matches(path.stem, pattern)]
+        if not matching:
+            checks.choice("chapter", pattern, [path.stem for path in found])
+        chosen += matching
+    return sorted(set(chosen)) if chosen else found
+
+
+def _matches(stem: str, pattern: str) -> bool:
+    if pattern.isdecimal():
+        return int(pattern) == int(stem.split("_")[0])
+    return fnmatch.fnmatchcase(stem, pattern)
+
+
+def read(notebook: Path) -> dict:
+    """Return a notebook as its file has it, each source in one piece; nbformat would take seconds to be imported."""
+    try:
+        content = json.loads(notebook.read_text(encoding="utf-8"))
+        return content | {"cells": [cell | {"source": "".join(cell["source"])} for cell in content["cells"]]}
+    except (ValueError, KeyError, TypeError):
+        raise ValueError(f"{notebook.name} is not a notebook") from None
+
+
+def cells(notebook: Path) -> list[dict]:
+    """Return the cells of a notebook."""
+    return read(notebook)["cells"]
+
+
+def fingerprint(source: Path) -> str:
+    """Return what a chapter says, as a short hash of its cells; outputs do not count."""
+    return digest(cells(source))
+
+
+def digest(cells: list[dict]) -> str:
+    """Return what cells say, as a short hash."""
+    said = [(cell["cell_type"], cell["source"]) for cell in cells]
+    return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:16]

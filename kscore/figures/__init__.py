@@ -1,0 +1,43 @@
+"""Pictures and tables: one look, the charts of the collection, and the filter to play with; nothing is computed here.
+
+    >>> from kscore import figures
+    >>> fig, ax = figures.panels()
+    >>> figures.forest(rows, ax)
+"""
+
+from kscore.figures.charts import (
+    forest,
+    forest_panels,
+    heat,
+    learning,
+    learning_panels,
+    live,
+    live_panel,
+    survival,
+    survival_panels,
+)
+from kscore.figures.explore import explore
+from kscore.figures.style import (
+    BLUE,
+    BROWN,
+    GREEN,
+    GREY,
+    INK,
+    METHODS,
+    ORANGE,
+    PURPLE,
+    RED,
+    SKY,
+    TEAL,
+    YELLOW,
+    label,
+    method,
+    panels,
+    show,
+    use_style,
+)
+from kscore.figures.tables import factors, run_count, table
+
+__all__ = ["BLUE", "BROWN", "GREEN", "GREY", "INK", "METHODS", "ORANGE", "PURPLE", "RED", "SKY", "TEAL", "YELLOW",
+           "explore", "factors", "forest", "forest_panels", "heat", "label", "learning", "learning_panels", "live",
+           "live_panel", "method", "panels", "run_count", "show", "survival", "survival_panels", "table", "use_style"]

@@ -1,0 +1,151 @@
+"""The charts of the collection: axes in, axes out; nothing is computed here."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, Locator
+
+from kscore.analysis.stats import Interval, Survival
+from kscore.figures.style import INK, METHODS, label, method, panels
+from kscore.figures.tables import factors
+
+
+def survival(curves: Mapping[str, Survival], ax: Axes, cap: int) -> Axes:
+    """Draw the share of runs still on their way, arm by arm, with their bands, up to the cap."""
+    for arm, curve in curves.items():
+        look = method(arm)
+        episode = np.append(curve.episode, cap)
+        share, low, high = (np.append(values, values[-1]) for values in (curve.share, curve.low, curve.high))
+        ax.step(episode, share, where="post", **look)
+        ax.fill_between(episode, low, high, step="post", color=look["color"], alpha=0.12, linewidth=0)
+    ax.set(xlim=(0, cap), ylim=(0, 1.02))
+    return ax
+
+
+def survival_panels(rows: Sequence[Mapping[str, Mapping[str, Survival]]], cap: int, *, height: float = 4.2,
+                    legend: str = "below") -> Figure:
+    """Draw survival curves in rows of panels: the title of each panel, and its arms with their curves."""
+    fig, axes = panels(len(rows), len(rows[0]), height=height, width=12.0, sharex=True, sharey=True, squeeze=False)
+    for line, row in zip(axes, rows, strict=True):
+        for ax, (title, curves) in zip(line, row.items(), strict=True):
+            survival(curves, ax, cap)
+            n = ", ".join(sorted({str(curve.n) for curve in curves.values()}))
+            label(ax, f"{title} (n = {n} an arm)", "training episodes" if ax in axes[-1] else "",
+                  "share of runs on their way" if ax in axes[:, 0] else "", legend=legend)
+    return fig
+
+
+def learning(curves: np.ndarray, arm: str, ax: Axes) -> Axes:
+    """Draw evaluation returns, (runs, episodes): each run faint, the median and the band of the middle half before."""
+    look = method(arm)
+    episodes = np.arange(1, curves.shape[1] + 1)
+    ax.plot(episodes, curves.T, color=look["color"], alpha=min(0.4, 10 / len(curves)), linewidth=0.5)
+    lower, middle, upper = np.quantile(curves, [0.25, 0.5, 0.75], axis=0)
+    ax.fill_between(episodes, lower, upper, color=look["color"], alpha=0.4, linewidth=0)
+    ax.plot(episodes, middle, color=INK, linewidth=3)
+    ax.plot(episodes, middle, **look)
+    return ax
+
+
+def learning_panels(arms: Sequence[tuple[str, str, np.ndarray]], *, columns: int = 4, threshold: float | None = None,
+                    lowest: float | None = None) -> Figure:
+    """Draw learning curves, a panel for each (title, method, curves); a threshold is dotted, `lowest` cuts the axis."""
+    rows = -(-len(arms) // columns)
+    fig, axes = panels(rows, columns, height=2.8, width=12.0, sharex=True, sharey=True, squeeze=False)
+    for ax, (title, arm, curves) in zip(axes.flat, arms, strict=True):
+        learning(curves, arm, ax)
+        if threshold is not None:
+            ax.axhline(threshold, color=INK, linewidth=0.8, linestyle=":")
+        label(ax, f"{title}\n(n = {len(curves)})", "training episodes" if ax in axes[-1] else "",
+              "evaluation return" if ax in axes[:, 0] else "")
+    if lowest is not None:
+        axes[0, 0].set_ylim(bottom=lowest)
+    return fig
+
+
+def forest(rows: Sequence[tuple[str, Interval, str]], ax: Axes, *, none: float = 1.0) -> Axes:
+    """Draw estimates with their intervals, (label, interval, method) from top to bottom, on a logarithmic axis.
+
+    `none` is the value that means no difference; it gets a line.
+    """
+    ax.axvline(none, color=INK, linewidth=1, linestyle=":")
+    for place, (_, interval, arm) in enumerate(rows):
+        look = METHODS[arm]
+        ax.plot([interval.low, interval.high], [place, place], color=look["color"], linewidth=2)
+        ax.plot(interval.estimate, place, color=look["color"], marker=look["marker"], markersize=7)
+        ax.annotate(f"{interval:.2f}", (1.02, place), xycoords=("axes fraction", "data"), va="center", fontsize=8)
+    ax.set_yticks(range(len(rows)), [text for text, _, _ in rows])
+    ax.set_ylim(len(rows) - 0.4, -0.6)
+    ax.set_xscale("log", base=2)
+    ax.xaxis.set_major_locator(_Factors(none))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.2g}"))
+    return ax
+
+
+def forest_panels(tables: Mapping[str, pd.DataFrame], *, columns: int = 2, over: str = "the Z-Score",
+                  published: float | None = None) -> Figure:
+    """Draw forest plots of tables of comparisons (`analysis.against`) by their titles; a published factor is dashed."""
+    rows, most = -(-len(tables) // columns), max(map(len, tables.values()))
+    fig, axes = panels(rows, columns, height=0.9 + 0.32 * most, width=13.0 if columns > 1 else 8.0, sharex=True,
+                       squeeze=False)
+    for ax, (title, table) in zip(axes.flat, tables.items(), strict=False):
+        forest(factors(table), ax)
+        if published is not None:
+            ax.axvline(published, color=INK, linewidth=1, linestyle="--")
+        label(ax, f"{title} (n = {table.factor.iloc[0].n})", f"improvement factor over {over}", "")
+    for ax in axes.flat[len(tables):]:
+        ax.remove()
+    return fig
+
+
+class _Factors(Locator):
+    """Ticks at equal ratios around a value that is always one of them: 0.84, 1, 1.2 or, on a wide axis, 0.5, 1, 2."""
+
+    def __init__(self, around: float, most: int = 7) -> None:
+        self.around, self.most = around, most
+
+    def __call__(self) -> np.ndarray:
+        return self.tick_values(*self.axis.get_view_interval())
+
+    def tick_values(self, low: float, high: float) -> np.ndarray:
+        """Return the ticks from low to high."""
+        first, last = np.log2([low / self.around, high / self.around])
+        for step in (0.25, 0.5, 1, 2, 4):
+            ticks = np.arange(np.ceil(first / step - 1e-9), np.floor(last / step + 1e-9) + 1) * step
+            if len(ticks) <= self.most:
+                break
+        return self.around * 2**ticks
+
+
+def live(records: Mapping[tuple[str, int], dict], ax: Axes) -> Axes:
+    """Draw the evaluation returns of runs by (method, seed), and the threshold they are to reach."""
+    for (arm, seed), record in records.items():
+        look = method(arm) | {"label": f"{METHODS[arm]['label']}, seed {seed}"}
+        ax.plot(range(1, len(record["eval_returns"]) + 1), record["eval_returns"], **look)
+    for threshold in {record["config"]["threshold"] for record in records.values()} - {None}:
+        ax.axhline(threshold, color=INK, linewidth=0.8, linestyle=":")
+    return ax
+
+
+def live_panel(records: Mapping[tuple[str, int], dict]) -> Figure:
+    """Draw live runs, by (method, seed), in a figure of their own."""
+    fig, ax = panels(height=2.8)
+    live(records, ax)
+    seeds = {seed for _, seed in records}
+    label(ax, f"Live runs (n = {len(seeds)} an arm)", "training episodes", "evaluation return", legend=True)
+    return fig
+
+
+def heat(table: pd.DataFrame, ax: Axes, *, low: float, high: float, form: str = ".0f") -> Axes:
+    """Draw a table of numbers as coloured cells with the numbers in them; dark is low."""
+    ax.imshow(table.to_numpy(), vmin=low, vmax=high, aspect="auto")
+    ax.set_xticks(range(table.shape[1]), [f"{value:g}" for value in table.columns])
+    ax.set_yticks(range(table.shape[0]), [f"{value:g}" for value in table.index])
+    for (row, column), value in np.ndenumerate(table.to_numpy()):
+        light = value > (low + high) / 2
+        ax.text(column, row, f"{value:{form}}", ha="center", va="center", color=INK if light else "white", fontsize=9)
+    ax.tick_params(length=0)
+    return ax

@@ -1,0 +1,67 @@
+"""One visual vocabulary: each method has one colour, one line style and one marker in every figure."""
+
+import matplotlib.pyplot as plt
+import seaborn as sns
+from IPython.display import Markdown, display
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+_PALETTE = sns.color_palette("colorblind").as_hex()
+BLUE, ORANGE, GREEN, RED, PURPLE, _, _, GREY, YELLOW, SKY = _PALETTE
+TEAL = "#00665c"  # instead of the palette's pink, which is too faint for a line
+BROWN = "#6b3000"  # darker than the palette's own, which is hard to tell from its orange
+INK = "#222222"
+
+METHODS: dict[str, dict[str, str]] = {
+    "none": {"label": "none", "color": GREY, "linestyle": (0, (1, 1)), "marker": "x"},
+    "zscore": {"label": "Z-Score, per episode", "color": BLUE, "linestyle": "-", "marker": "o"},
+    "running": {"label": "Z-Score, running", "color": SKY, "linestyle": "--", "marker": "s"},
+    "ema": {"label": "Z-Score, EMA", "color": GREEN, "linestyle": "-.", "marker": "^"},
+    "kscore": {"label": "K-Score, stream", "color": ORANGE, "linestyle": "-", "marker": "D"},
+    "refit": {"label": "K-Score, refit", "color": RED, "linestyle": "--", "marker": "v"},
+    "innovation": {"label": "K-Score, innovation", "color": PURPLE, "linestyle": ":", "marker": "P"},
+    "adaptive": {"label": "K-Score, adaptive stream", "color": BROWN, "linestyle": (0, (5, 1, 1, 1)), "marker": "*"},
+    "adaptive_refit": {"label": "K-Score, adaptive refit", "color": TEAL, "linestyle": (0, (4, 2)), "marker": "<"},
+    "adaptive_innovation": {"label": "K-Score, adaptive innovation", "color": INK, "linestyle": (0, (3, 1, 1, 1, 1, 1)),
+                            "marker": ">"},
+}
+
+
+def use_style() -> None:
+    """Set the look of every figure: open axes, readable sizes, the colour-blind palette."""
+    sns.set_theme(context="notebook", style="ticks", palette="colorblind", rc={
+        "axes.spines.top": False, "axes.spines.right": False, "axes.titlesize": 11, "axes.titlelocation": "left",
+        "axes.labelsize": 10, "xtick.labelsize": 9, "ytick.labelsize": 9, "legend.fontsize": 9,
+        "legend.frameon": False, "lines.linewidth": 1.6, "lines.markersize": 5, "figure.dpi": 110,
+        "figure.constrained_layout.use": True, "image.cmap": "cividis",
+    })
+
+
+def method(name: str, *, marker: bool = False) -> dict[str, object]:
+    """Return the keyword arguments that draw a method in its own colour and style."""
+    look = dict(METHODS[name])
+    if not marker:
+        del look["marker"]
+    return look
+
+
+def panels(rows: int = 1, columns: int = 1, *, height: float = 3.2, width: float = 8.0, **options: object) -> tuple:
+    """Return a figure and its axes, as `plt.subplots` does, at the width that a page has."""
+    return plt.subplots(rows, columns, figsize=(width, height * rows), **options)
+
+
+def label(ax: Axes, title: str, x: str, y: str, *, legend: bool | str = False) -> Axes:
+    """Write the words on an axis; `legend` may name its place, "below" among them."""
+    ax.set(title=title, xlabel=x, ylabel=y)
+    if legend == "below":
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
+    elif legend:
+        ax.legend(loc=legend if isinstance(legend, str) else "best")
+    return ax
+
+
+def show(fig: Figure, caption: str, alt: str) -> None:
+    """Display a figure with words for those who cannot see it, and a caption for all, then let it go."""
+    display(fig, metadata={"image/png": {"alt": alt}})
+    plt.close(fig)
+    display(Markdown(f"*{caption}*"))

@@ -1,0 +1,76 @@
+"""How far long work is: a bar in a terminal, a line now and then elsewhere, and a note for whoever supervises.
+
+A kernel that executes a chapter is told by KSCORE_PROGRESS where to leave the note; `kscore run` reads it there.
+"""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+NOTE = "KSCORE_PROGRESS"
+OFTEN = 30.0  # seconds between two lines where there is no terminal
+
+
+@contextmanager
+def of(total: int, unit: str, doing: str, told: bool = True) -> Iterator[Callable[[], None]]:
+    """Follow work of so many units: lend a function to call after each of them."""
+    if not told:
+        yield lambda: None
+    elif sys.stderr is not None and sys.stderr.isatty():
+        from tqdm.std import tqdm  # here, because only a terminal has a bar
+
+        with tqdm(total=total, desc=doing, unit=unit, smoothing=0, mininterval=1) as bar:
+            yield bar.update
+    else:
+        lines = _Lines(total, unit, doing)
+        yield lines.done
+        lines.leave_note(None)
+
+
+class _Lines:
+    """Say how far it is at the beginning, and then a line now and then; leave a note each time if one is wanted."""
+
+    def __init__(self, total: int, unit: str, doing: str) -> None:
+        self.total, self.unit, self.doing, self.count = total, unit, doing, 0
+        self.start = self.last = time.monotonic()
+        self.say()
+
+    def done(self) -> None:
+        """Count one more."""
+        self.count += 1
+        now = time.monotonic()
+        self.leave_note(self.words())
+        if now - self.last >= OFTEN and self.count < self.total:
+            self.last = now
+            self.say()
+
+    def words(self) -> str:
+        """Return in words how far it is, and how long it will take if it goes on like this."""
+        said = f"{self.doing}: {self.count} of {self.total} {self.unit}s"
+        if not self.count:
+            return said
+        left = (time.monotonic() - self.start) / self.count * (self.total - self.count)
+        return f"{said}, {duration(left)} left"
+
+    def say(self) -> None:
+        """Print it, if there is somebody to read it; progress never ends the work that it tells of."""
+        self.leave_note(self.words())
+        with suppress(OSError, ValueError, AttributeError):
+            print(self.words(), file=sys.stderr, flush=True)
+
+    def leave_note(self, words: str | None) -> None:
+        """Leave it for whoever supervises; None when there is nothing more to say."""
+        if place := os.environ.get(NOTE):
+            with suppress(OSError):
+                Path(place).write_text(json.dumps(words), encoding="utf-8")
+
+
+def duration(seconds: float) -> str:
+    """Return a length of time in round words."""
+    if seconds < 90:
+        return f"about {seconds:.0f} s"
+    return f"about {seconds / 60:.0f} min" if seconds < 5400 else f"about {seconds / 3600:.1f} h"

@@ -1,0 +1,15 @@
+"""Many runs: the plan that declares them, the workers that train them, the stores that keep them.
+
+    >>> from kscore import study
+    >>> runs = study.runs(study.part("cartpole_ppo"))
+
+Nothing here draws or judges, and nothing needs torch before something has to be trained.
+"""
+
+from kscore.study.plan import part
+from kscore.study.records import frame
+from kscore.study.runs import record, recorded, run, runs
+from kscore.study.store import read
+from kscore.study.workers import processes
+
+__all__ = ["frame", "part", "processes", "read", "record", "recorded", "run", "runs"]

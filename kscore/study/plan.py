@@ -1,0 +1,267 @@
+"""The plan: every experiment, declared once; data/PLAN.md says in words what stands here as code.
+
+    >>> part("cartpole_ppo").configs["adaptive_refit"].normalizer["Q"]
+    0.01
+
+A part of the study is a file in data/runs, with its arms (a name and a configuration each) and its seeds. Labels such
+as R2 name facts of the paper's release; docs/labels.md lists them.
+"""
+
+import fnmatch
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
+
+from kscore import checks
+from kscore.rl.config import RunConfig
+
+Arms = dict[str, RunConfig]
+
+
+class Seeds(NamedTuple):
+    """A stretch of seeds: the first, and how many."""
+
+    first: int
+    count: int
+
+
+RESULTS = Seeds(1000, 50)  # results on CartPole
+LUNAR_RESULTS = Seeds(1000, 10)
+TUNING = Seeds(2000, 8)  # settings are chosen on these; no result uses them
+LIVE = 3000  # the first of the seeds that chapters train before the reader's eyes
+
+BASELINES = {name: {"name": name} for name in ("none", "zscore", "running", "ema")}
+KALMAN_ARMS = {
+    "kscore": ("simple", "stream"), "refit": ("simple", "refit"), "innovation": ("simple", "innovation"),
+    "adaptive": ("adaptive", "stream"), "adaptive_refit": ("adaptive", "refit"),
+    "adaptive_innovation": ("adaptive", "innovation"),
+}
+ARMS = (*BASELINES, *KALMAN_ARMS)
+LUNAR_ARMS = ("none", "zscore", "running", "refit", "adaptive_refit", "adaptive")
+
+TABLE_2 = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+"""The process noises of the paper's Table 2, at R = 1."""
+
+TUNED_Q = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+TUNED_R = (1e-2, 1e-1, 1.0, 10.0, 100.0)
+TUNED_FORGETTING = (1e-4, 1.5e-4, 2e-4, 3e-4, 4e-4, 6e-4, 8e-4, 1e-3, 1.5e-3, 2e-3, 3e-3, 5e-3, 7e-3, 0.01, 0.015, 0.02,
+                    0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5, 0.7)
+"""1 - decay of the moving average: as many values as the grid over (Q, R) has cells."""
+
+TUNED_ARMS = {"stream": "kscore", "refit": "refit", "ema": "ema"}  # a grid, and the arm that its winner is shown as
+
+
+# The arms
+
+def released_filter(env: str, algorithm: str, variant: str) -> dict[str, float]:
+    """Return the filter's released setting, Q and R (the starting R of the adaptive variant)."""
+    if env == "LunarLander-v3":
+        return {"Q": 1e-2, "R": 1.0} if variant == "simple" else {"Q": 1.0, "R": 1e-2}
+    if variant == "simple":
+        return {"Q": 1e-4, "R": 1e-2}
+    return {"Q": 1e-2, "R": 0.1} if algorithm == "ppo" else {"Q": 0.1, "R": 1.0}
+
+
+def arms(env: str, algorithm: str, names: Iterable[str] = ARMS, **changes: object) -> Arms:
+    """Return the named arms on an algorithm's released settings; `changes` are made to all of them."""
+    preset = replace(RunConfig.preset(env, algorithm), **changes)
+    return {name: replace(preset, normalizer=_normalizer(name, env, algorithm)) for name in names}
+
+
+def _normalizer(name: str, env: str, algorithm: str) -> dict:
+    if checks.choice("arm", name, ARMS) in BASELINES:
+        return BASELINES[name]
+    variant, mode = KALMAN_ARMS[name]
+    return {"name": "kscore", "variant": variant, "mode": mode, **released_filter(env, algorithm, variant)}
+
+
+def switched(algorithm: str, **changes: object) -> Arms:
+    """Return the CartPole arms with the z-scoring of advantages switched the other way (R2)."""
+    usual = RunConfig.preset("CartPole-v1", algorithm).normalize_advantages
+    return arms("CartPole-v1", algorithm, normalize_advantages=not usual, **changes)
+
+
+def released_ppo(**changes: object) -> Arms:
+    """Return the two arms of the released PPO notebook on CartPole, with its stopping rule (R3).
+
+    One filters the returns and z-scores the advantages; the other does neither. The rule passes on fewer than 25
+    evaluations too.
+    """
+    filtered = arms("CartPole-v1", "ppo", ["adaptive_refit"], full_window=False, **changes)
+    neither = arms("CartPole-v1", "ppo", ["none"], full_window=False, normalize_advantages=False, **changes)
+    return filtered | neither
+
+
+def normalized_advantages(**changes: object) -> Arms:
+    """Return the GAE arms in which the advantages themselves go through the normalizer, once (R8)."""
+    return arms("CartPole-v1", "gae", [name for name in ARMS if name not in ("none", "ema")],
+                signal="advantages", normalize_advantages=False, **changes)
+
+
+def process_noise(mode: str, Qs: Iterable[float] = TABLE_2, R: float = 1.0, **changes: object) -> Arms:
+    """Return an arm of PPO for each process noise Q, as in the paper's Table 2."""
+    return kalman_grid("ppo", mode, Qs, [R], **changes)
+
+
+def kalman_grid(algorithm: str, mode: str, Qs: Iterable[float] = TUNED_Q, Rs: Iterable[float] = TUNED_R,
+                **changes: object) -> Arms:
+    """Return an arm of the simple filter for every pair (Q, R)."""
+    preset = replace(RunConfig.preset("CartPole-v1", algorithm), **changes)
+    return {f"Q = {Q:g}, R = {R:g}": replace(preset, normalizer={"name": "kscore", "mode": mode, "Q": Q, "R": R})
+            for Q in Qs for R in Rs}
+
+
+def ema_grid(algorithm: str, forgetting: Iterable[float] = TUNED_FORGETTING, **changes: object) -> Arms:
+    """Return an arm of the moving average for every 1 - decay."""
+    preset = replace(RunConfig.preset("CartPole-v1", algorithm), **changes)
+    return {f"1 - decay = {rate:g}": replace(preset, normalizer={"name": "ema", "decay": 1 - rate})
+            for rate in forgetting}
+
+
+def tuned(winners: Mapping[str, RunConfig]) -> Arms:
+    """Return the winner of each grid, "stream", "refit" and "ema", named after the method that it is a setting of."""
+    return {TUNED_ARMS[kind]: config for kind, config in winners.items()}
+
+
+def released_lunar(**changes: object) -> Arms:
+    """Return the settings of the two released LunarLander notebooks, stopping on training returns (R4).
+
+    Named after what their stored outputs read: 750 (the filter's mean, the plain deviation) and 991 (adaptive).
+    """
+    preset = replace(RunConfig.preset("LunarLander-v3", "actor_critic"), criterion="training", **changes)
+    settings = {"750": {"scale": "returns", "Q": 1e-2, "R": 1.0}, "991": {"variant": "adaptive", "Q": 1.0, "R": 1e-2}}
+    return {name: replace(preset, normalizer={"name": "kscore", "mode": "refit", **options})
+            for name, options in settings.items()}
+
+
+# The parts
+
+class Declared(NamedTuple):
+    """A part of the study as it was planned."""
+
+    chapters: tuple[int, ...]  # that read it, beside the report, which reads all
+    seeds: Seeds
+    arms: Callable[..., Arms]  # from changes that are made to all of them
+
+
+PARTS: dict[str, Declared] = {
+    "lunarlander_actor_critic": Declared(
+        (7,), LUNAR_RESULTS, partial(arms, "LunarLander-v3", "actor_critic", LUNAR_ARMS, criterion="both")),
+    "lunarlander_ppo": Declared(
+        (9,), LUNAR_RESULTS, partial(arms, "LunarLander-v3", "ppo", LUNAR_ARMS, criterion="both")),
+    "lunarlander_released": Declared((7,), LUNAR_RESULTS, released_lunar),
+    "cartpole_reinforce": Declared((5,), RESULTS, partial(arms, "CartPole-v1", "reinforce")),
+    "cartpole_actor_critic": Declared((5, 10), RESULTS, partial(arms, "CartPole-v1", "actor_critic")),
+    "cartpole_gae": Declared((6,), RESULTS, partial(arms, "CartPole-v1", "gae")),
+    "cartpole_ppo": Declared((8, 10), RESULTS, partial(arms, "CartPole-v1", "ppo")),
+    "cartpole_gae_switched": Declared((6,), RESULTS, partial(switched, "gae")),
+    "cartpole_ppo_switched": Declared((8,), RESULTS, partial(switched, "ppo")),
+    "cartpole_ppo_released": Declared((8,), RESULTS, released_ppo),
+    "cartpole_gae_advantages": Declared((6,), RESULTS, normalized_advantages),
+    "process_noise_stream": Declared((10,), RESULTS, partial(process_noise, "stream")),
+    "process_noise_refit": Declared((10,), RESULTS, partial(process_noise, "refit")),
+    "tuning_actor_critic_stream": Declared((10,), TUNING, partial(kalman_grid, "actor_critic", "stream")),
+    "tuning_actor_critic_refit": Declared((10,), TUNING, partial(kalman_grid, "actor_critic", "refit")),
+    "tuning_actor_critic_ema": Declared((10,), TUNING, partial(ema_grid, "actor_critic")),
+    "tuning_ppo_stream": Declared((10,), TUNING, partial(kalman_grid, "ppo", "stream")),
+    "tuning_ppo_refit": Declared((10,), TUNING, partial(kalman_grid, "ppo", "refit")),
+    "tuning_ppo_ema": Declared((10,), TUNING, partial(ema_grid, "ppo")),
+    "tuned_actor_critic": Declared((10,), RESULTS, tuned),
+    "tuned_ppo": Declared((10,), RESULTS, tuned),
+}
+"""Every part of the study, the longest runs first. The arms of a tuned part are the winners of its grids."""
+
+REPORT = 11  # the chapter that reads every part
+
+
+class Part(NamedTuple):
+    """A part of the study, ready to be trained or read."""
+
+    name: str
+    configs: Arms
+    seeds: range
+
+    @property
+    def file(self) -> str:
+        """The name of its file in a store."""
+        return f"{self.name}.jsonl"
+
+    @property
+    def runs(self) -> int:
+        """How many runs it has."""
+        return len(self.configs) * len(self.seeds)
+
+
+def part(name: str, *, seeds: int | None = None, first_seed: int | None = None, **changes: object) -> Part:
+    """Return a part of the study as planned; fewer seeds, other ones, or changed settings are for trying things out.
+
+    `changes` are made to all arms (`learning_rate=0.003`), or go to what makes them (`Qs`, `Rs`, `winners`).
+    """
+    declared = PARTS[checks.choice("part of the study", name, PARTS)]
+    first = declared.seeds.first if first_seed is None else checks.seed("first_seed", first_seed)
+    count = declared.seeds.count if seeds is None else checks.whole("seeds", seeds)
+    return Part(name, declared.arms(**changes), range(first, first + count))
+
+
+def grids_of(name: str) -> dict[str, str]:
+    """Return the parts whose winners a tuned part is made of, by the kind of their grid; none for any other part."""
+    algorithm = name.removeprefix("tuned_")
+    return {kind: f"tuning_{algorithm}_{kind}" for kind in TUNED_ARMS} if algorithm != name else {}
+
+
+def chosen(patterns: Iterable[str] = ()) -> list[str]:
+    """Return the names of the parts that any of the patterns means: a name, a glob, or the number of a chapter.
+
+    All of them without a pattern. A tuned part brings its grids with it.
+    """
+    wanted = set()
+    for pattern in patterns:
+        matching = _of_chapter(int(pattern)) if pattern.isdecimal() else fnmatch.filter(PARTS, pattern)
+        wanted.update(matching or [checks.choice("part of the study", pattern, PARTS)])
+    wanted |= {grid for name in wanted for grid in grids_of(name).values()}
+    return [name for name in PARTS if not wanted or name in wanted]
+
+
+def _of_chapter(number: int) -> list[str]:
+    known = sorted({chapter for declared in PARTS.values() for chapter in declared.chapters} | {REPORT})
+    checks.choice("chapter with experiments", str(number), map(str, known))
+    return [name for name, declared in PARTS.items() if number in (*declared.chapters, REPORT)]
+
+
+# What the claims of the paper are judged by
+
+class Pairing(NamedTuple):
+    """Which runs speak to a claim: a part, arms of it, the K-Scores before the baseline, and the criterion."""
+
+    part: str
+    arms: tuple[str, ...] = ()  # none: all of them, in their order
+    criterion: str = "evaluation"
+
+    @classmethod
+    def parse(cls, text: str) -> "Pairing":
+        """Read "part: a / b by criterion", where all but the part may be missing."""
+        found = re.fullmatch(r"(\w+)(?:: (.+?))?(?: by (\w+))?", text)
+        if not found:
+            raise ValueError(f"a pairing must be 'part: arm / arm by criterion', got {text!r}")
+        return cls(found[1], tuple((found[2] or "").split(" / ")) if found[2] else (), found[3] or "evaluation")
+
+
+PAIRINGS: dict[str, dict[str, tuple[Pairing, ...]]] = {
+    "E1": {"written": (Pairing("cartpole_actor_critic", ("kscore", "running")),),
+           "released": (Pairing("cartpole_reinforce", ("adaptive_refit", "zscore")),)},
+    "E2": {"written": (Pairing("cartpole_gae_advantages", ("kscore", "running")),),
+           "released": (Pairing("cartpole_gae", ("adaptive_refit", "zscore")),)},
+    "E3": {"written": (Pairing("lunarlander_actor_critic", ("adaptive", "running")),),
+           "released": (Pairing("lunarlander_actor_critic", ("adaptive_refit", "zscore")),)},
+    "E4": {"written": (Pairing("cartpole_ppo_switched", ("adaptive", "kscore", "running")),),
+           "released": (Pairing("cartpole_ppo", ("adaptive_refit", "refit", "zscore")),)},
+    "T1a": {"written": (Pairing("cartpole_ppo_switched", ("adaptive", "running")),),
+            "released": (Pairing("cartpole_ppo_released", ("adaptive_refit", "none")),
+                         Pairing("cartpole_ppo", ("adaptive_refit", "refit", "zscore")))},
+    "T1b": {"written": (Pairing("lunarlander_ppo", ("adaptive", "running")),),
+            "released": (Pairing("lunarlander_released", ("750", "991"), "training"),)},
+    "T2": {"written": (Pairing("process_noise_stream"),), "released": (Pairing("process_noise_refit"),)},
+}
+"""For each experiment of the paper, the arms behind its claims, as written and as released."""

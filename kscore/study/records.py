@@ -1,0 +1,177 @@
+"""A recorded run: parsed once, into a type, and known by its settings and its seed.
+
+A record holds every setting of its run, those of its normalizers and those at their defaults among them, so that a
+later change of a default cannot change what it means. A setting that did not exist when it was written stands at the
+value that does what was done then (`LATER`).
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from functools import cache
+
+import numpy as np
+import orjson
+import pandas as pd
+
+from kscore import checks, normalizers
+from kscore.rl.config import PRESETS, PROTOCOL_VERSION, RunConfig
+
+Key = tuple[bytes, int]
+CRITERIA = ("evaluation", "training")  # which returns have to reach the threshold
+
+LATER = {"advantage_normalizer": None, "value_scale": None, "head": None, "episodes_per_update": 1}
+"""Settings that came after the first recorded runs, with the value that leaves everything as it was."""
+
+LATER_OPTIONS: dict[str, dict[str, object]] = {}
+"""The same for options of normalizers, by the normalizer's name."""
+
+DOORS = ("normalizer", "advantage_normalizer", "value_scale")  # the settings that are normalizers
+
+
+class Unusable(ValueError):
+    """A line of a store that is no record of this study; `kind` says of which sort, `what` names it."""
+
+    def __init__(self, kind: str, what: str = "") -> None:
+        super().__init__(f"{kind} {what}".strip())
+        self.kind, self.what = kind, what
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Record:
+    """One run as it was recorded; data/README.md explains the fields."""
+
+    protocol: int
+    config: dict
+    seed: int
+    status: str
+    reason: str | None
+    solved: bool
+    episodes: int
+    train_returns: np.ndarray
+    eval_returns: np.ndarray
+    train_steps: int
+    eval_steps: int
+    solved_at: dict[str, int | None]
+    steps: int
+    seconds: float
+    versions: dict[str, str]
+    machine: str
+
+    @classmethod
+    def parse(cls, line: bytes) -> "Record":
+        """Read a line of a store; raise `Unusable` if it is damaged, foreign, incomplete or of something unknown."""
+        try:
+            record = orjson.loads(line)
+            if record["protocol"] != PROTOCOL_VERSION:
+                raise Unusable("foreign", str(record["protocol"]))
+            return cls.of(record)
+        except Unusable:
+            raise
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise Unusable("damaged") from None
+
+    @classmethod
+    def of(cls, record: dict) -> "Record":
+        """Return what `train` returned, or a line said, as a record."""
+        values = {name: record[name] for name in FIELDS}
+        values |= {name: _numbers(record[name]) for name in ("train_returns", "eval_returns")}
+        for name in ("episodes", "train_steps", "eval_steps", "steps"):
+            checks.whole(name, record[name], low=0)
+        checks.seed("seed", record["seed"])
+        checks.number("seconds", record["seconds"])
+        checks.choice("status", record["status"], STATUSES)
+        for criterion in CRITERIA:
+            if record["solved_at"][criterion] is not None:
+                checks.whole("solved_at", record["solved_at"][criterion])
+        checks.whole("max_episodes", record["config"]["max_episodes"])
+        _check_known(record["config"])
+        return cls(**values)
+
+    @property
+    def key(self) -> Key:
+        """What the run is known by."""
+        return _key(self.config, self.seed)
+
+
+FIELDS = tuple(f.name for f in fields(Record))
+STATUSES = {"solved": "arrived", "censored": "censored", "diverged": "diverged"}
+"""The statuses of a record, in the words of the analysis."""
+
+
+def _numbers(values: list) -> np.ndarray:
+    found = np.array(values)
+    if found.ndim != 1 or (found.dtype.kind not in "if" and len(values)):
+        raise ValueError(f"returns must be a list of numbers, got {values!r:.80}")
+    return found.astype(float)
+
+
+def _check_known(config: dict) -> None:
+    for options in filter(None, (config.get(door) for door in DOORS)):
+        name = options["name"]
+        if ":" in name:
+            continue  # one from outside is not imported to read a record
+        if name not in normalizers.NORMALIZERS:
+            raise Unusable("unknown", f"normalizer {name!r}")
+        if not _first_options(name) <= set(options):
+            raise Unusable("incomplete")
+    if not _known_environment(config["env"]):
+        raise Unusable("unknown", f"environment {config['env']!r}")
+
+
+@cache
+def _first_options(name: str) -> set[str]:
+    return set(normalizers.option_names(name)) - set(LATER_OPTIONS.get(name, {}))
+
+
+@cache
+def _known_environment(env: str) -> bool:
+    if env in PRESETS or ":" in env:
+        return True
+    import gymnasium  # here, because the environments of the presets need no look at its list
+
+    return env in gymnasium.registry
+
+
+def key(config: RunConfig, seed: int) -> Key:
+    """Return what a run is known by: all of its settings, and its seed."""
+    return _key(config.to_dict(), seed)
+
+
+def _key(config: dict, seed: int) -> Key:
+    settings = _without(config, LATER)
+    for door in DOORS:
+        if settings.get(door):
+            settings[door] = _without(settings[door], LATER_OPTIONS.get(settings[door]["name"], {}))
+    return orjson.dumps(settings, option=orjson.OPT_SORT_KEYS), seed
+
+
+def _without(settings: dict, later: dict) -> dict:
+    return {name: value for name, value in settings.items() if name not in later or value != later[name]}
+
+
+# The frame
+
+COLUMNS = ("arm", "seed", "status", "episodes", "cap", "evaluation", "evaluation_arrived", "training",
+           "training_arrived", "train_returns", "eval_returns", "steps", "seconds")
+
+
+def frame(records: Mapping[object, Iterable[Record]]) -> pd.DataFrame:
+    """Return one row for each run.
+
+    Columns: `arm`, `seed`, `status` ("arrived", "censored", "diverged"), `episodes` (trained), `cap`; for each
+    criterion the censored time, as the episode `evaluation` or `training` and whether it `evaluation_arrived` or
+    `training_arrived`; `train_returns` and `eval_returns` as arrays; `steps`, `seconds`.
+    """
+    rows = [_row(arm, record) for arm, several in records.items() for record in several]
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def _row(arm: object, record: Record) -> dict:
+    cap = record.config["max_episodes"]
+    never = cap if record.status == "diverged" else record.episodes  # a diverged run will not arrive any more
+    row = {name: getattr(record, name) for name in ("seed", "episodes", "steps", "seconds", "train_returns",
+                                                     "eval_returns")}
+    for criterion in CRITERIA:
+        at = record.solved_at[criterion]
+        row |= {criterion: never if at is None else at, f"{criterion}_arrived": at is not None}
+    return {"arm": arm, "cap": cap, "status": STATUSES[record.status]} | row

@@ -1,0 +1,77 @@
+"""Many runs: train what is missing, append every finished run at once, read back a tidy frame.
+
+    >>> study.run({"mine": RunConfig.preset("CartPole-v1", "ppo")}, range(5), "build/mine.jsonl")
+    >>> study.runs(plan.part("cartpole_ppo"))
+"""
+
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Executor
+from pathlib import Path
+
+import pandas as pd
+
+from kscore import checks, journal
+from kscore.project import ARCHIVE, located
+from kscore.rl.config import RunConfig
+from kscore.study import store as stores
+from kscore.study import workers
+from kscore.study.plan import Part
+from kscore.study.records import Record, frame, key
+
+Configs = Mapping[object, RunConfig] | Iterable[RunConfig]
+
+
+def run(configs: Configs, seeds: Iterable[int], store: str | Path, executor: Executor | None = None, *,
+        beside: Iterable[str | Path] = (), progress: bool = True) -> pd.DataFrame:
+    """Train what the store lacks of configs × seeds, and return all of it as a frame with one row a run (see `frame`).
+
+    `configs` may name its arms (a mapping) or not. Stores in `beside` are read as well, never written to. Seeds are
+    gone through one by one over all arms, so that an unfinished study is balanced. Without an `executor`, spawned
+    processes, one a core, do the work.
+    """
+    return _filled(configs, seeds, stores.check_own(store), executor, beside, progress)
+
+
+def runs(part: Part, store: str | Path = stores.OWN, executor: Executor | None = None, *, archive: bool = True,
+         progress: bool = True) -> pd.DataFrame:
+    """Return the runs of a part of the plan: from the archive, then from a folder of one's own, then trained into it.
+
+    With `archive=False` nothing is taken from the archive.
+    """
+    beside = [ARCHIVE / part.file] if archive else []
+    return run(part.configs, part.seeds, Path(store) / part.file, executor, beside=beside, progress=progress)
+
+
+def record(part: Part, executor: Executor | None = None) -> pd.DataFrame:
+    """Train what the archive lacks of a part of the plan, and append it there."""
+    return _filled(part.configs, part.seeds, ARCHIVE / part.file, executor, (), True)
+
+
+def recorded(configs: Configs, seeds: Iterable[int], *read: str | Path) -> pd.DataFrame:
+    """Return what some stores hold of configs × seeds, training nothing."""
+    held, seeds = stores.held(*read), _seeds(seeds)
+    return frame({name: [held[key(config, seed)] for seed in seeds if key(config, seed) in held]
+                  for name, config in _named(configs).items()})
+
+
+def _filled(configs: Configs, seeds: Iterable[int], store: Path, executor: Executor | None,
+            beside: Iterable[str | Path], progress: bool) -> pd.DataFrame:
+    arms, seeds = _named(configs), _seeds(seeds)
+    held = stores.held(*beside, store)
+    wanted = {key(config, seed): (config, seed) for seed in seeds for config in arms.values()}
+    missing = [run for name, run in wanted.items() if name not in held]
+    if missing:
+        journal.prepare(located(store))
+        for trained in workers.trained(missing, executor, progress):
+            stores.append(store, trained)
+            done = Record.of(trained)
+            held[done.key] = done
+    return frame({name: [held[key(config, seed)] for seed in seeds] for name, config in arms.items()})
+
+
+def _named(configs: Configs) -> dict[object, RunConfig]:
+    return dict(configs) if isinstance(configs, Mapping) else dict(enumerate(configs))
+
+
+def _seeds(seeds: Iterable[int]) -> list[int]:
+    return [checks.seed("seeds", seed) for seed in seeds]

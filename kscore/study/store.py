@@ -1,0 +1,82 @@
+"""Stores: files of JSON lines, one run a line, only ever appended to.
+
+The archive, data/runs, is the recorded study. It is read by everything and written by `kscore study --record` alone;
+what a reader trains goes into a store of the reader's own, build/runs unless another is named.
+"""
+
+import warnings
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+
+from kscore import journal
+from kscore.project import ARCHIVE, located
+from kscore.rl.config import PROTOCOL_VERSION
+from kscore.study.records import Key, Record, Unusable
+
+OWN = "build/runs"
+"""Where what the archive lacks is kept, unless a chapter or a command names another folder."""
+
+
+class Contents(NamedTuple):
+    """What a store holds: whole records of the present protocol, and what was passed over."""
+
+    records: list[Record]
+    damaged: int  # lines that are no whole record: torn by an interruption, or corrupted
+    foreign: int  # records of another protocol version
+    incomplete: int  # records that lack options of their normalizer
+    unknown: dict[str, int]  # records of a normalizer or an environment that is not known here, by its name
+
+
+def read(store: str | Path) -> Contents:
+    """Read a store; what cannot be used is counted and passed over."""
+    path = located(store)
+    if path.exists() and not path.is_file():
+        raise ValueError(f"store must be a file of JSON lines, got {path}, which is none")
+    records, passed, unknown = [], Counter(), Counter()
+    for line in journal.lines(path):
+        try:
+            records.append(Record.parse(line))
+        except Unusable as reason:
+            passed[reason.kind] += 1
+            if reason.kind == "unknown":
+                unknown[reason.what] += 1
+    return Contents(records, passed["damaged"], passed["foreign"], passed["incomplete"], dict(unknown))
+
+
+def held(*stores: str | Path) -> dict[Key, Record]:
+    """Return the records of some stores by what they are known by; what was passed over is warned of."""
+    found = {}
+    for store in stores:
+        contents = read(store)
+        for sentence in _passed_over(contents, located(store)):
+            warnings.warn(f"{located(store).name}: {sentence}", stacklevel=3)
+        found |= {record.key: record for record in contents.records}
+    return found
+
+
+def _passed_over(contents: Contents, path: Path) -> list[str]:
+    said = []
+    if contents.damaged:
+        said.append(f"{contents.damaged} damaged lines were passed over")
+    if contents.foreign:
+        said.append(f"{contents.foreign} records of another protocol version than {PROTOCOL_VERSION} were passed over")
+    if contents.incomplete:
+        said.append(f"{contents.incomplete} records do not hold every option of their normalizer and were passed over; "
+                    f"`python -m kscore.study.migrate {path}` completes them")
+    return said + [f"{count} records of the unknown {what} were passed over"
+                   for what, count in contents.unknown.items()]
+
+
+def append(store: str | Path, record: dict) -> None:
+    """Append what `train` returned and have it on the disk before returning; a lock keeps two studies apart."""
+    journal.append(located(store), record)
+
+
+def check_own(store: str | Path) -> Path:
+    """Return the path of a store that may be written to: any but the archive."""
+    path = located(store)
+    if path.resolve().is_relative_to(ARCHIVE.resolve()):
+        raise ValueError(f"store must not lie in the archive, which only `kscore study --record` appends to, "
+                         f"got {store}")
+    return path

@@ -1,0 +1,121 @@
+"""Who trains: processes of this machine, or a Dask cluster; and how far they are."""
+
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+from contextlib import contextmanager, nullcontext
+from multiprocessing.connection import Connection
+
+from kscore import progress
+from kscore.rl.config import RunConfig
+from kscore.study import cluster
+
+
+def trained(missing: list[tuple[RunConfig, int]], executor: Executor | None = None,
+            told: bool = True) -> Iterator[dict]:
+    """Train runs and yield the record of each as it finishes; `told` says how far it is."""
+    with progress.of(len(missing), "run", "training", told) as done:
+        with processes() if executor is None else nullcontext(executor) as pool:
+            with _workers_without_main():
+                futures = [pool.submit(_train, config, seed) for config, seed in missing]
+            try:
+                for future in as_completed(futures):
+                    yield future.result()
+                    done()
+            finally:
+                for future in futures:
+                    future.cancel()
+
+
+WORKER_ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",  # more threads would only get in each other's way
+    "MALLOC_TRIM_THRESHOLD_": "131072",  # glibc's own start value, kept: left to adapt, a worker's heap only ever grows
+}
+
+
+@contextmanager
+def processes(workers: int | None = None, scheduler: str | None = None) -> Iterator[Executor]:
+    """Lend an executor of spawned processes, one a core by default, that use one thread each.
+
+    `run` makes its own; several studies in a row can share one. Nothing is spawned before there is work. Where the
+    address of a Dask scheduler is given, or stands in DASK_SCHEDULER_ADDRESS, its cluster does the work instead.
+    """
+    if workers is not None and workers < 1:
+        raise ValueError(f"workers must be at least 1, got {workers}")
+    scheduler = scheduler or os.environ.get("DASK_SCHEDULER_ADDRESS")
+    with cluster.executor(scheduler) if scheduler else _own_processes(workers or os.cpu_count()) as pool:
+        yield pool
+
+
+@contextmanager
+def _own_processes(workers: int) -> Iterator[Executor]:
+    """Lend spawned processes; after an interruption, or if this process is killed, none of them stays behind."""
+    spawn = multiprocessing.get_context("spawn")
+    end, line = spawn.Pipe(duplex=False)
+    with _worker_environment(), end, line:
+        pool = ProcessPoolExecutor(workers, spawn, _hold_the_line, (end,))
+        try:
+            yield pool
+        except BaseException:
+            line.close()
+            raise
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _worker_environment() -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in WORKER_ENVIRONMENT}
+    os.environ.update(WORKER_ENVIRONMENT)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
+def _workers_without_main() -> Iterator[None]:
+    """Keep spawned workers from running the calling script again: a chapter run as a plain script has no main guard."""
+    main = sys.modules["__main__"].__dict__
+    hidden = {name: main.pop(name) for name in ("__file__", "__spec__") if name in main}
+    main["__spec__"] = None
+    try:
+        yield
+    finally:
+        main.update(hidden)
+
+
+# In a worker
+
+_unwanted = threading.Event()  # set when the line is closed: what is being trained is not wanted any more
+
+
+def _hold_the_line(end: Connection) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process at the other end
+    threading.Thread(target=_listen, args=(end,), daemon=True).start()
+
+
+def _listen(end: Connection) -> None:
+    end.poll(None)
+    _unwanted.set()
+    multiprocessing.parent_process().join()
+    os._exit(1)  # nobody is left to end it
+
+
+def _train(config: RunConfig, seed: int) -> dict:
+    from kscore.rl.training import train  # here, because whoever hands out the work does not need torch
+
+    return train(config, seed, progress=_go_on_if_wanted)
+
+
+def _go_on_if_wanted(*_: object) -> None:
+    if _unwanted.is_set():
+        raise KeyboardInterrupt
