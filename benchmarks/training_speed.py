@@ -27,7 +27,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from kscore import normalizers
-from kscore.training import RunConfig, train
+from kscore.rl import RunConfig, train
 
 ROWS = [  # environment, algorithm, episodes at most, times raw stepping, times the plain loop
     ("CartPole-v1", "actor_critic", 500, 0.50, 12),

@@ -9,15 +9,22 @@ import sys
 import threading
 import time
 from collections.abc import Iterable
-from concurrent.futures import BrokenExecutor
-from contextlib import suppress
+from concurrent.futures import BrokenExecutor, Executor
 from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
 
 from kscore.project import ARCHIVE, BUILD, located, need_checkout, shown
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from kscore.chapters.status import Outcome, Task
+    from kscore.study.plan import Part
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Do what the command line asks for; 0 only if all of it succeeded, 2 if it could not be understood."""
+    _open_closed_streams()
     options = _parser().parse_args(arguments)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # being told to end is like Ctrl-C
     try:
@@ -26,24 +33,61 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stdout.flush()  # here, where somebody who listens no more is noticed
         return code
     except ValueError as mistake:
-        print(f"kscore: {mistake}", file=sys.stderr)
+        _tell(f"kscore: {mistake}")
         return 2
     except ModuleNotFoundError as missing:
-        print(f"kscore: {missing.name} is not installed, and `kscore {options.name}` needs it: `make run` installs all "
-              "that the chapters need, `pip install -e '.[notebooks]'` does so by hand", file=sys.stderr)
+        _tell(f"kscore: {missing.name} is not installed, and `kscore {options.name}` needs it: `make run` installs all "
+              "that the chapters need, `pip install -e '.[notebooks]'` does so by hand")
         return 1
     except BrokenPipeError:  # whoever was listening has heard enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _speak_to_nobody(sys.stdout)
         return 1
     except OSError as trouble:
-        print("kscore:", ": ".join(filter(None, (trouble.strerror, trouble.filename))) or trouble, file=sys.stderr)
+        _tell(f"kscore: {': '.join(filter(None, (trouble.strerror, trouble.filename))) or trouble}")
         return 1
     except BrokenExecutor:
-        print(f"kscore: a training process died: killed, or out of memory. {options.go_on}", file=sys.stderr)
+        _tell(f"kscore: a training process died: killed, or out of memory. {options.go_on}")
         return 1
     except KeyboardInterrupt:
-        print(f"\nkscore: stopped. {options.go_on}", file=sys.stderr)
+        _tell(f"\nkscore: stopped. {options.go_on}")
         return 130
+
+
+# Words for people; no stream that was closed, and no listener that has left, ends work or changes what becomes of it
+
+def _open_closed_streams() -> None:
+    """Put nothing in the place of a standard stream that was closed, or the next file to be opened would be there."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            nothing = os.open(os.devnull, os.O_RDWR)
+            if nothing != number:
+                os.dup2(nothing, number)
+                os.close(nothing)
+            os.set_inheritable(number, True)
+            setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8", closefd=False))
+
+
+def _say(words: str) -> None:
+    """Print a result of work that has been done, or goes on."""
+    try:
+        print(words, flush=True)
+    except BrokenPipeError:
+        _speak_to_nobody(sys.stdout)
+
+
+def _tell(words: str, end: str = "\n") -> None:
+    """Write how it goes, or what went wrong."""
+    try:
+        print(words, end=end, file=sys.stderr, flush=True)
+    except OSError:
+        _speak_to_nobody(sys.stderr)
+
+
+def _speak_to_nobody(stream: TextIO) -> None:
+    """Let what is still to be written to a stream go nowhere."""
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, stream.fileno())
+    os.close(nothing)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -53,7 +97,7 @@ def _parser() -> argparse.ArgumentParser:
 
     def command(name: str, does: callable, about: str, go_on: str = "Nothing is lost.", among: object = commands,
                 **details: str):
-        added = among.add_parser(name, help=about, description=f"{about[0].upper()}{about[1:]}.", **details)
+        added = among.add_parser(name.split()[-1], help=about, description=f"{about[0].upper()}{about[1:]}.", **details)
         added.set_defaults(command=does, go_on=go_on, name=name)
         return added
 
@@ -92,6 +136,7 @@ def _parser() -> argparse.ArgumentParser:
     where.add_argument("--store", type=Path, help="folder of your own for what the archive lacks, from the project's "
                        "root (default: build/runs)")
     where.add_argument("--record", action="store_true", help="append to the archive itself, data/runs")
+    study.add_argument("--retry-failed", action="store_true", help="train runs again that are recorded as failed")
 
     publish = command("publish", _publish, "copy the outputs of the last run into the chapters")
     takes_chapters(publish)
@@ -102,10 +147,11 @@ def _parser() -> argparse.ArgumentParser:
 
     course = command("course", None, "write student copies of the chapters, and check them once they are filled in")
     course = course.add_subparsers(required=True, metavar="command")
-    student = command("student", _student, "write student copies, without solutions and hidden tests", among=course)
+    student = command("course student", _student, "write student copies, without solutions and hidden tests",
+                      among=course)
     student.add_argument("out", type=Path, help="folder for the copies")
     takes_chapters(student)
-    check = command("check", _check, "run the checks on a filled-in copy and print the points of each exercise",
+    check = command("course check", _check, "run the checks on a filled-in copy and print the points of each exercise",
                     among=course)
     check.add_argument("file", type=Path, help="a filled-in student copy")
     check.add_argument("--timeout", type=_positive(int), metavar="SECONDS", default=60,
@@ -153,12 +199,13 @@ def _run(options: argparse.Namespace) -> int:
         _hand_on(options.scheduler)
     entries = status.latest(out)
     for task in todo:
-        if entries.get(task.name, {}).get("status") == "running":
-            raise ValueError(f"{task.name} is being run into {out} already, by process {entries[task.name]['runner']}")
+        status.check_free(entries, task, out)  # here as well, so that nothing is begun if one of them is claimed
     left = [task for task in todo if not (options.resume and status.done(task, entries))]
     outcomes = {task.name: status.Outcome(task.name, "done before") for task in todo}
+    progress = _Progress(len(left))
     outcomes |= {outcome.name: outcome for outcome in runner.run(
-        left, out, jobs=options.jobs, timeout=options.timeout, fail_fast=options.fail_fast, watch=_Progress(len(left)))}
+        left, out, jobs=options.jobs, timeout=options.timeout, fail_fast=options.fail_fast, watch=progress.cell,
+        ended=progress.end)}
     return _summary(list(outcomes.values()), out)
 
 
@@ -181,12 +228,12 @@ def _summary(outcomes: list, out: Path) -> int:
     """Say how it went, and return 0 only if all went well."""
     from kscore.chapters import runner
 
-    print(f"\n{runner.table(outcomes)}\n")
+    _say(f"\n{runner.table(outcomes)}\n")
     for outcome in outcomes:
         if outcome.error:
-            print(f"{outcome.name}: {_where(outcome.cell)}{outcome.error}")
-    print(f"The executed notebooks and their HTML pages are in {shown(out)}/; "
-          f"start with {shown(out / outcomes[0].name)}.html")
+            _say(f"{outcome.name}: {_where(outcome.cell)}{outcome.error}")
+    _say(f"The executed notebooks and their HTML pages are in {shown(out)}/; "
+         f"start with {shown(out / outcomes[0].name)}.html")
     return 0 if all(outcome.good for outcome in outcomes) else 1
 
 
@@ -211,7 +258,12 @@ def _tasks(options: argparse.Namespace) -> list:
     for stem in given:
         given[stem] |= dict(options.parameter)
     made = runner.tasks(chosen, given, parameters.grid(options.sweep), _folder(options))
-    return [task._replace(parameters=parameters.check(task.source, task.parameters)) for task in made]
+    known = {chapter: parameters.of(chapter) for chapter in chosen}
+    return [task._replace(parameters=parameters.check(task.source, task.parameters, known[task.source]))
+            for task in made]
+
+
+AGAIN = "\r\033[K"  # what makes a terminal write over its last line
 
 
 class _Progress:
@@ -220,52 +272,73 @@ class _Progress:
     OFTEN = 30.0  # seconds between two lines about the same chapter
 
     def __init__(self, count: int) -> None:
-        self.count, self.running, self.told = count, {}, {}
+        self.count, self.ended, self.running, self.told = count, 0, {}, {}
         self.lock = threading.Lock()
 
-    def __call__(self, task: object, cell: int, cells: int, doing: str) -> None:
+    def cell(self, task: "Task", cell: int, cells: int, doing: str) -> None:
+        """Say which cell a chapter has come to, and how far the work in it is."""
         with self.lock:
-            begins, ends = task.name not in self.told, cell == cells
             self.running[task.name] = f"{task.name}: cell {cell} of {cells}" + (f", {doing}" if doing else "")
-            if sys.stderr is not None and sys.stderr.isatty():
-                line = " | ".join(self.running.values())[:shutil.get_terminal_size().columns - 1]
-                _tell(f"\r\033[K{self.running[task.name] if ends else line}", end="\n" if ends else "")
-            elif begins or time.monotonic() - self.told[task.name] > self.OFTEN:
-                where = f" ({len(self.told) + 1} of {self.count})" if begins else ""
-                _tell(f"running {self.running[task.name]}{where}")
+            if sys.stderr.isatty():
+                self._draw()
+            elif time.monotonic() - self.told.get(task.name, -self.OFTEN) >= self.OFTEN:
+                _tell(f"running {self.running[task.name]}")
                 self.told[task.name] = time.monotonic()
-            self.told.setdefault(task.name, time.monotonic())
-            if ends:
-                del self.running[task.name]
 
+    def end(self, outcome: "Outcome") -> None:
+        """Say how a chapter ended."""
+        with self.lock:
+            self.running.pop(outcome.name, None)
+            self.ended += 1
+            line = f"{outcome.name}: {outcome.status}, {outcome.seconds:.0f} s ({self.ended} of {self.count})"
+            _tell(f"{AGAIN}{line}" if sys.stderr.isatty() else line)
+            if sys.stderr.isatty():
+                self._draw()
 
-def _tell(words: str, end: str = "\n") -> None:
-    """Write progress; somebody who cannot be told any more does not end the work."""
-    with suppress(OSError, ValueError):
-        print(words, end=end, file=sys.stderr, flush=True)
+    def _draw(self) -> None:
+        _tell(AGAIN + " | ".join(self.running.values())[:shutil.get_terminal_size().columns - 1], end="")
 
 
 def _study(options: argparse.Namespace) -> int:
+    """Train part by part; one with runs that failed does not keep the others from being trained."""
     from kscore import study
-    from kscore.study import plan, store
+    from kscore.study import plan
+
+    chosen, runs, failures = plan.chosen(options.parts), {}, []
+    with study.processes(options.workers, options.scheduler) as executor:
+        for name in chosen:
+            if grids := [grid for grid in plan.grids_of(name).values() if grid not in runs]:
+                failures.append(f"{name}: not begun, because {grids[0]} has runs that failed")
+                continue
+            try:
+                runs[name] = _trained(_part(name, runs), executor, options)
+            except study.FailedRuns as failed:
+                failures.append(f"{name}: {failed}")
+    for failure in failures:
+        _tell(f"kscore: {failure}")
+    return 1 if failures else 0
+
+
+def _part(name: str, runs: dict) -> "Part":
+    """Return a part of the plan; the arms of a tuned one are the best of its grids."""
+    from kscore import analysis
+    from kscore.study import plan
+
+    winners = {kind: plan.part(grid).configs[analysis.best(runs[grid])] for kind, grid in plan.grids_of(name).items()}
+    return plan.part(name, **{"winners": winners} if winners else {})
+
+
+def _trained(part: "Part", executor: Executor, options: argparse.Namespace) -> "DataFrame":
+    """Train what is missing of a part, into the archive or a store beside it, and return its runs."""
+    from kscore import study
+    from kscore.study import store
 
     folder = ARCHIVE if options.record else located(options.store or store.OWN)
-    runs = {}
-    with study.processes(options.workers, options.scheduler) as executor:
-        for name in plan.chosen(options.parts):
-            winners = {kind: _winner(plan.part(grid), runs[grid]) for kind, grid in plan.grids_of(name).items()}
-            part = plan.part(name, **{"winners": winners} if winners else {})
-            here = len(study.recorded(part.configs, part.seeds, ARCHIVE / part.file, folder / part.file))
-            print(f"{name}: {part.runs} runs, {part.runs - here or 'none'} of them to be trained", flush=True)
-            runs[name] = study.record(part, executor) if options.record else study.runs(part, folder, executor)
-    return 0
-
-
-def _winner(grid: object, runs: object) -> object:
-    """Return the best setting of a grid."""
-    from kscore import analysis
-
-    return grid.configs[analysis.best(runs)]
+    here = len(study.recorded(part.configs, part.seeds, ARCHIVE / part.file, folder / part.file))
+    _say(f"{part.name}: {part.runs} runs, {part.runs - here or 'none'} of them missing")
+    if options.record:
+        return study.record(part, executor, retry_failed=options.retry_failed)
+    return study.runs(part, folder, executor, retry_failed=options.retry_failed)
 
 
 def _publish(options: argparse.Namespace) -> int:
@@ -279,7 +352,7 @@ def _publish(options: argparse.Namespace) -> int:
             raise ValueError(f"the last run of {source.stem} into {options.out} did not end well "
                              f"({entries[source.stem]['status']}): run it again before publishing")
     pages.publish([(source, options.out / source.name) for source in chosen])
-    print("published " + ", ".join(source.stem for source in chosen))
+    _say("published " + ", ".join(source.stem for source in chosen))
     return 0
 
 
@@ -289,11 +362,12 @@ def _report(options: argparse.Namespace) -> int:
     source, = notebooks.find(["11_replication_report"])
     _check_sources([source])
     task, = runner.tasks([source], {}, [{}], options.out.absolute())
-    outcome, = runner.run([task], task.target.parent, watch=_Progress(1))
+    progress = _Progress(1)
+    outcome, = runner.run([task], task.target.parent, watch=progress.cell, ended=progress.end)
     if not outcome.good:
-        print(f"{outcome.name}: {_where(outcome.cell)}{outcome.error}")
+        _say(f"{outcome.name}: {_where(outcome.cell)}{outcome.error}")
         return 1
-    print(f"written: {shown(pages.write_report(task.target, task.target.with_name('report.html')))}")
+    _say(f"written: {shown(pages.write_report(task.target, task.target.with_name('report.html')))}")
     return 0
 
 
@@ -301,7 +375,7 @@ def _student(options: argparse.Namespace) -> int:
     from kscore.chapters import course
 
     written = course.student(options.out, options.chapters)
-    print(f"written into {options.out}: " + ", ".join(path.stem for path in written))
+    _say(f"written into {options.out}: " + ", ".join(path.stem for path in written))
     return 0
 
 
@@ -310,7 +384,7 @@ def _check(options: argparse.Namespace) -> int:
     from kscore.chapters import course
 
     results = course.check(options.file, options.timeout)
-    print(course.table(results))
+    _say(course.table(results))
     return 0 if not any(result.error for result in results) else 1
 
 

@@ -106,7 +106,11 @@ def series(name: str, values: object, *, dims: tuple[int, ...] = (1,)) -> np.nda
 
 def array(name: str, values: object, *, shape: tuple[int, ...]) -> np.ndarray:
     """Return `values` as an array of finite floats of exactly this shape; a scalar has the shape ()."""
-    flat = series(name, np.ravel(values) if np.size(values) else values)
+    try:
+        flat = np.ravel(values)
+    except ValueError:  # a ragged list
+        flat = values
+    flat = series(name, flat)
     if np.shape(values) != shape:
         raise ValueError(f"{name} must have the shape {shape}, got {np.shape(values)}")
     return flat.reshape(shape)
@@ -117,7 +121,7 @@ def outside(name: str, value: str, base: type) -> type:
     module, _, attribute = value.partition(":")
     try:
         found = getattr(import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
+    except (ImportError, AttributeError, ValueError, TypeError) as error:  # TypeError: a name that begins with a dot
         raise ValueError(f"{name} must name a class that can be imported as package.module:Class, got {value!r}: "
                          f"{error}") from None
     if not (isinstance(found, type) and issubclass(found, base)):

@@ -1,7 +1,8 @@
 """The Kalman filter of a drifting mean, as pure functions: a belief goes in, a new belief comes out.
 
 The model (P1): a latent mean wanders, x_t = x_{t-1} + w_t with w ~ N(0, Q), and is seen through noise,
-z_t = x_t + v_t with v ~ N(0, R). Nothing here knows what the observations z are.
+z_t = x_t + v_t with v ~ N(0, R). Nothing here knows what the observations z are. Labels such as P1 name facts of the
+paper (P) and what follows from them (D); chapter 00 lists them.
 """
 
 from collections.abc import Callable

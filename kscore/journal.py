@@ -7,7 +7,7 @@ of its own, for the reader to pass over.
 import fcntl
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 
@@ -18,13 +18,19 @@ def prepare(path: Path) -> None:
         pass
 
 
-def append(path: Path, entry: dict) -> None:
-    """Append one entry as a line of its own, and have it on the disk before returning."""
+def append(path: Path, entry: dict, allowed: Callable[[Iterator[bytes]], None] | None = None) -> None:
+    """Append one entry as a line of its own, and have it on the disk before returning.
+
+    `allowed` is given the lines that are there, while nobody else can add one, and may refuse by raising.
+    """
     line = json.dumps(entry, separators=(",", ":"), allow_nan=False).encode() + b"\n"  # refuses what JSON lacks
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         with path.open("ab+") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
+            if allowed is not None:
+                file.seek(0)
+                allowed(filter(bytes.strip, file))
             if file.seek(0, os.SEEK_END):
                 file.seek(-1, os.SEEK_END)
                 line = line if file.read(1) == b"\n" else b"\n" + line

@@ -10,11 +10,11 @@ What a normalizer learns stays in it from episode to episode, until it is saved 
 (`load_state_dict`) or held still (`frozen = True`: it goes on scoring and stops learning).
 
 A class of your own, a dataclass that extends `Normalizer`, is named by where it stands: `make("my_module:MyScore")`.
-Labels such as P4 or R1 name facts of the paper and of its release; docs/labels.md lists them.
+Labels such as P4 or R1 name facts of the paper and of its release; chapter 00 lists them.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields
 from functools import partial
 from typing import ClassVar, Literal, NamedTuple
 
@@ -64,7 +64,8 @@ class Normalizer:
     def load_state_dict(self, state: dict[str, float | list]) -> None:
         """Go on from what another normalizer of the same kind has learned; a bad state changes nothing."""
         if set(state) != set(self.state):
-            raise ValueError(f"state of {self.name} must have the keys {sorted(self.state)}, got {list(state)}")
+            name = getattr(self, "name", type(self).__name__)
+            raise ValueError(f"state of {name} must have the keys {sorted(self.state)}, got {list(state)}")
         checked = {key: check(f"state[{key!r}]", state[key]) for key, check in self.state.items()}
         for key, value in checked.items():
             setattr(self, key, value)
@@ -233,12 +234,15 @@ NORMALIZERS: dict[str, type[Normalizer]] = {kind.name: kind for kind in (NoNorma
 
 def make(name: str, **options: object) -> Normalizer:
     """Make a normalizer by its name ("none", "zscore", "running", "ema", "kscore" or "package.module:Class")."""
-    allowed = option_names(name)
+    kind, allowed = _kind(name), option_names(name)
     for option in options:
         if not allowed:
             raise ValueError(f"normalizer {name!r} takes no options, got {option!r}")
         checks.choice(f"option of normalizer {name!r}", option, allowed)
-    return _kind(name)(**options)
+    for f in fields(kind):
+        if f.init and f.name not in options and f.default is MISSING and f.default_factory is MISSING:
+            raise ValueError(f"normalizer {name!r} must be given the option {f.name!r}, got {options}")
+    return kind(**options)
 
 
 def option_names(name: str) -> list[str]:
@@ -249,7 +253,7 @@ def option_names(name: str) -> list[str]:
 def _kind(name: str) -> type[Normalizer]:
     if isinstance(name, str) and ":" in name:
         kind = checks.outside("normalizer", name, Normalizer)
-        if not is_dataclass(kind):
+        if "__dataclass_fields__" not in vars(kind):  # every subclass inherits those of its base
             raise ValueError(f"normalizer must name a dataclass, so that its options are known, got {name!r}")
         return kind
     return NORMALIZERS[checks.choice("normalizer", name, NORMALIZERS)]
@@ -258,4 +262,8 @@ def _kind(name: str) -> type[Normalizer]:
 def spelled_out(name: str, **options: object) -> dict[str, object]:
     """Return the name of a normalizer with every option that it has, defaults included, each as it was checked."""
     made = make(name, **options)
-    return {"name": name} | {option: getattr(made, option) for option in option_names(name)}
+    return {"name": name} | {option: _plain(getattr(made, option)) for option in option_names(name)}
+
+
+def _plain(value: object) -> object:
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value

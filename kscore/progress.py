@@ -20,15 +20,23 @@ def of(total: int, unit: str, doing: str, told: bool = True) -> Iterator[Callabl
     """Follow work of so many units: lend a function to call after each of them."""
     if not told:
         yield lambda: None
-    elif sys.stderr is not None and sys.stderr.isatty():
+    elif _on_a_terminal():
         from tqdm.std import tqdm  # here, because only a terminal has a bar
 
         with tqdm(total=total, desc=doing, unit=unit, smoothing=0, mininterval=1) as bar:
             yield bar.update
     else:
         lines = _Lines(total, unit, doing)
-        yield lines.done
-        lines.leave_note(None)
+        try:
+            yield lines.done
+        finally:
+            lines.leave_note(None)
+
+
+def _on_a_terminal() -> bool:
+    with suppress(OSError, ValueError, AttributeError):  # closed, or there is none
+        return sys.stderr.isatty()
+    return False
 
 
 class _Lines:
@@ -60,7 +68,8 @@ class _Lines:
         """Print it, if there is somebody to read it; progress never ends the work that it tells of."""
         self.leave_note(self.words())
         with suppress(OSError, ValueError, AttributeError):
-            print(self.words(), file=sys.stderr, flush=True)
+            sys.stderr.write(f"{self.words()}\n")  # which `print` would send elsewhere if there is none
+            sys.stderr.flush()
 
     def leave_note(self, words: str | None) -> None:
         """Leave it for whoever supervises; None when there is nothing more to say."""

@@ -74,9 +74,9 @@ chapter = chapters.begin("00_start_here")
 # Papermill replaces them when you ask for others.
 
 # %% tags=["parameters"]
-seed: int = 0             # of the simulated numbers behind the tables [0, inf]
-scatter: float = 0.4      # assumed run-to-run scatter (standard deviation of the logarithm) where single runs are compared [0.2, 0.9]
-lengths: list[int] = [25, 60, 40]  # lengths of the three CartPole episodes in the picture [5, 1000]
+seed: int = 0             # of the simulated numbers behind the tables [0, 1000000000]
+scatter: float = 0.4      # assumed run-to-run scatter (standard deviation of the logarithm) where single runs are compared [0.2, 0.6]
+lengths: list[int] = [25, 60, 40]  # lengths of the three CartPole episodes in the picture [5, 1000], 1 to 6
 gamma: float = 0.99       # discount [0.1, 0.999]
 Q: float = 1e-4           # drift of the filter in the picture, as released for CartPole [1e-08, 100]
 R: float = 1e-2           # noise of the filter in the picture, as released for CartPole [1e-08, 100]
@@ -196,7 +196,10 @@ Markdown("| chapter | claim |\n|---|---|\n" + "\n".join(f"| [{title}]({name}) | 
 # | R2 | released: in GAE, PPO and the LunarLander actor-critic the advantages are z-scored again afterwards |
 # | R3 | released: the other arm of PPO on CartPole switches both normalizations off; no stored output shows Table 1's 306 |
 # | R4 | released: the LunarLander notebooks whose outputs read 750 and 991 are actor-critic with one epoch, not PPO; both filter, and both stop on training returns |
+# | R5 | released: the actor-critic on CartPole weights log-probabilities by the normalized return alone; the critic beside it is trained and not used |
 # | R6 | the tutorial notebooks that the released code follows stop at 58 (CartPole) and 511 (LunarLander) episodes with PPO, Z-Score and the same seed |
+# | R7 | released: the standard deviation of an episode of one step is not a number |
+# | R8 | released: GAE builds its advantages from raw rewards and from values that were trained on normalized returns; the consistent reading, in which the advantages themselves go through the normalizer, is ours |
 
 # %% [markdown]
 # ## How to use the collection

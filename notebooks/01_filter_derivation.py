@@ -58,7 +58,7 @@ chapter = chapters.begin("01_filter_derivation")
 # ## Parameters
 
 # %% tags=["parameters"]
-seed: int = 1               # of every random number in this chapter [0, inf]
+seed: int = 1               # of every random number in this chapter [0, 1000000000]
 Q: float = 0.04             # variance of the drift per step, in the simulated streams [0.01, 0.25]
 R: float = 1.0              # variance of the observation noise, in the simulated streams [0.25, 4]
 steps: int = 200            # length of the simulated streams [60, 100000]

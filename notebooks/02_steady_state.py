@@ -58,11 +58,11 @@ chapter = chapters.begin("02_steady_state")
 # ## Parameters
 
 # %% tags=["parameters"]
-seed: int = 2                  # of every random number in this chapter [0, inf]
+seed: int = 2                  # of every random number in this chapter [0, 1000000000]
 lowest_ratio: float = 1e-8     # smallest Q / R at which the steady state is verified [1e-08, 0.01]
 highest_ratio: float = 1e8     # largest Q / R [100, 1e+08]
 ratios: int = 33               # how many ratios in between, evenly spaced in the logarithm [5, 1000]
-streams: int = 2_000           # independent simulated streams for each Monte Carlo estimate [100, 1000000]
+streams: int = 2_000           # independent simulated streams for each Monte Carlo estimate [500, 1000000]
 steps: int = 300               # length of the simulated streams [60, 100000]
 Q: float = 0.01                # drift of the simulated streams [0.001, 10]
 R: float = 1.0                 # observation noise of the simulated streams [0.1, 10]

@@ -61,7 +61,7 @@ chapter = chapters.begin("03_from_filter_to_score")
 # ## Parameters
 
 # %% tags=["parameters"]
-seed: int = 3            # of every random number in this chapter [0, inf]
+seed: int = 3            # of every random number in this chapter [0, 1000000000]
 streams: int = 200       # simulated streams for each setting [20, 10000]
 steps: int = 1_000       # length of the simulated streams [300, 100000]
 episodes: int = 60       # episodes of a random policy in each environment [10, 10000]

@@ -68,7 +68,7 @@ chapter = chapters.begin("04_policy_gradients")
 # ## Parameters
 
 # %% tags=["parameters"]
-seed: int = 4                 # of every random number in this chapter [0, inf]
+seed: int = 4                 # of every random number in this chapter [0, 1000000000]
 open_episodes: int = 40       # episodes of the loop written in the open [5, 10000]
 env: str = "CartPole-v1"      # environment of the live run; the rest stays CartPole {CartPole-v1, LunarLander-v3}
 algorithm: str = "actor_critic"  # of the live run {reinforce, actor_critic, gae, ppo}
@@ -454,7 +454,7 @@ for key, name, color, line in (("train_returns", "training", figures.BLUE, "--")
     ax.plot(record[key], ".", color=color, alpha=0.35, markersize=4)
     ax.plot(smoothed(record[key]), color=color, linestyle=line, label=f"{name} (dots: episodes, line: mean of the last {live.window})")
 ax.axhline(live.threshold, color=figures.INK, linewidth=0.8, linestyle=":", label=f"threshold, {live.threshold:g}")
-figures.label(ax, f"{env}, {algorithm}, {record['status']} after {record['episodes']} episodes (n = 1 run)", "training episode", "return of the episode")
+figures.label(ax, f"{env}, {algorithm}, {figures.ended(record)} (n = 1 run)", "training episode", "return of the episode")
 fig.legend(loc="outside lower center", ncols=2)
 above = np.mean(smoothed(record["eval_returns"]) > smoothed(record["train_returns"])[:len(record["eval_returns"])])
 figures.show(fig, f"One run, seed {seed}: it says what a run looks like, not how good the method is. The evaluation curve is the higher one at {100 * above:.0f} % of the episodes.",
@@ -518,7 +518,7 @@ for kind, options in arms.items():
 fig, ax = figures.panels(height=2.8)
 for kind, run in runs.items():
     look = figures.method(kind)
-    ax.plot(smoothed(run["eval_returns"]), **look | {"label": f"{look['label']}: {run['status']} after {run['episodes']} episodes"})
+    ax.plot(smoothed(run["eval_returns"]), **look | {"label": f"{look['label']}: {figures.ended(run)}"})
 figures.label(ax, f"{env}, {algorithm}: greedy evaluation, mean of the last {live.window} (n = 1 run each)", "training episode", "return")
 fig.legend(loc="outside lower center", ncols=2)
 best = {kind: smoothed(run["eval_returns"]).max() for kind, run in runs.items()}
@@ -655,7 +655,7 @@ Markdown(f"""
 - A baseline that has seen the return does not leave the mean: of the expected gradient at step {flips_long} the streamed filter leaves {100 * theory["kscore"][-1]:.0f} %, the mean of an episode of that length {100 * theory["zscore"][-1]:.0f} %.
 - The loop in the open and `kscore` agree on a gradient to {gradient_gap:.0e} and on an update to {gap:.0e}.
 - On one episode of an untrained agent the other normalizers' gradients are {others.iloc[:, 0].min():.1f} to {others.iloc[:, 0].max():.0f} times as long as the Z-Score's, with cosines from {others.iloc[:, 1].min():+.2f} to {others.iloc[:, 1].max():+.2f}; Adam's first steps are all equally long, with cosines from {others.iloc[:, 3].min():+.2f} to {others.iloc[:, 3].max():+.2f}.
-- The live run ({algorithm}, seed {seed}) was {record["status"]} after {record["episodes"]} episodes and {record["steps"]:,} steps, in {record["seconds"]:.1f} s.
+- The live run ({algorithm}, seed {seed}) {figures.ended(record)} and {record["steps"]:,} steps, in {record["seconds"]:.1f} s.
 """)
 
 # %% [markdown]

@@ -63,12 +63,12 @@ chapter = chapters.begin("05_actor_critic_cartpole")
 
 # %% tags=["parameters"]
 seeds: int = 50               # runs an arm [2, 10000]
-first_seed: int = 1000        # the first of them; results use 1000 and up [0, inf]
+first_seed: int = 1000        # the first of them; results use 1000 and up [0, 1000000000]
 max_episodes: int = 500       # the cap: a run that gets here without arriving is censored [1, 100000]
 learning_rate: float = 0.01   # of Adam, in every arm; 0.01 is the released one [1e-06, 1]
 store: str = "build/runs"     # folder of your own: what the archive of recorded runs lacks is trained into it
 archive: bool = True          # whether the archive is read first; without it every run is trained
-live_seeds: list[int] = [3000]  # seeds trained before your eyes; they enter no statistic [0, inf]
+live_seeds: list[int] = [3000]  # seeds trained before your eyes; they enter no statistic [0, 1000000000], 1 to 5 different
 
 # %% [markdown]
 # With the values above everything is read from the archive of recorded runs and only the live runs are trained.
@@ -294,7 +294,7 @@ figures.show(fig, "The greedy evaluation return after every training episode, un
 
 # %%
 won = np.sum(analysis.times(runs, "kscore").time < analysis.times(runs, "running").time)
-Markdown("".join(f"- {figures.METHODS[arm]['label']}, seed {seed}: {record['status']} after {record['episodes']} episodes, {record['seconds']:.0f} s.\n"
+Markdown("".join(f"- {figures.METHODS[arm]['label']}, seed {seed}: {figures.ended(record)}, {record['seconds']:.0f} s.\n"
                  for (arm, seed), record in live.items())
          + f"- On the {seeds} recorded seeds the streamed K-Score was the faster of the two on {won}.")
 
@@ -339,7 +339,7 @@ Markdown(f"The two rows are close to each other, and both are wide. The publishe
 # - CartPole has a reward of 1 a step, so that its returns fall in a fixed pattern; chapters 07 and 09 look at a task where they do not.
 # - A learning rate that suits the Z-Score may not suit a score of another scale (chapter 03): `learning_rate` is a parameter of this chapter for that reason.
 # - An interval that contains 1 is no proof of equality. It says how large a difference could still hide.
-# - Stability is the variance of the last 25 evaluation returns before a run stopped; solved runs stop in a good moment by construction.
+# - Stability is the variance of the last 25 evaluation returns before a run stopped; runs that arrive stop in a good moment by construction.
 
 # %% [markdown]
 # ## Exercises

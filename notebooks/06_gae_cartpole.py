@@ -62,12 +62,12 @@ chapter = chapters.begin("06_gae_cartpole")
 
 # %% tags=["parameters"]
 seeds: int = 50               # runs an arm [2, 10000]
-first_seed: int = 1000        # the first of them; results use 1000 and up [0, inf]
+first_seed: int = 1000        # the first of them; results use 1000 and up [0, 1000000000]
 max_episodes: int = 500       # the cap: a run that gets here without arriving is censored [1, 100000]
 lam: float = 0.99             # λ of GAE, in every arm; 0.99 is the released one, 1 is Monte Carlo [0.01, 1]
 store: str = "build/runs"     # folder of your own: what the archive of recorded runs lacks is trained into it
 archive: bool = True          # whether the archive is read first; without it every run is trained
-live_seeds: list[int] = [3000]  # seeds trained before your eyes; they enter no statistic [0, inf]
+live_seeds: list[int] = [3000]  # seeds trained before your eyes; they enter no statistic [0, 1000000000], 1 to 5 different
 
 # %% [markdown]
 # The chapter varies where the normalizer acts.

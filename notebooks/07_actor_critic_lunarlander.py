@@ -63,12 +63,12 @@ chapter = chapters.begin("07_actor_critic_lunarlander")
 
 # %% tags=["parameters"]
 seeds: int = 10               # runs an arm [2, 10000]
-first_seed: int = 1000        # the first of them; results use 1000 and up [0, inf]
+first_seed: int = 1000        # the first of them; results use 1000 and up [0, 1000000000]
 max_episodes: int = 1500      # the cap: a run that gets here without arriving is censored [1, 100000]
 learning_rate: float = 0.0005 # of Adam, in every arm; 0.0005 is the released one [1e-06, 1]
 store: str = "build/runs"     # folder of your own: what the archive of recorded runs lacks is trained into it
 archive: bool = True          # whether the archive is read first; without it every run is trained
-live_seeds: list[int] = [3000]  # seeds trained before your eyes; they enter no statistic [0, inf]
+live_seeds: list[int] = [3000]  # seeds trained before your eyes; they enter no statistic [0, 1000000000], 1 to 5 different
 live_episodes: int = 60       # how long: a whole run would take minutes [1, 100000]
 
 # %% [markdown]
@@ -90,7 +90,7 @@ arms, files = planned_runs.configs, released_files.configs
 # | training criterion | mean of the last 25 *training* returns reaches 200: what the released LunarLander files stop on | `runs.training` |
 # | as written, as released | here a name of the normalizers only: streamed filter and running Z-Score, or refitted filter and per-episode Z-Score | `adaptive`, `running`; `adaptive_refit`, `zscore` |
 #
-# The runs of this chapter go on until both criteria are met, so that both times come from the same runs.
+# The runs of this chapter go on until they have arrived by both criteria, so that both times come from the same runs.
 # In all arms the advantages are z-scored afterwards, as in the released files of this task; the text has no such step.
 
 # %% [markdown]
@@ -106,7 +106,7 @@ published
 
 # %% [markdown]
 # So in the released files the Kalman curve is the *longer* one.
-# If each file ends where its run was solved, the filter was the slower one; which returns the two runs stopped on is not recorded.
+# If each file ends where its run arrived, the filter was the slower one; which returns the two runs stopped on is not recorded.
 #
 # Two released LunarLander notebooks have the numbers of Table 1 in their outputs: 750, which the table gives as the K-Score's, and 991, which it gives as the Z-Score's, in the row that it calls PPO (chapter 09). Both make one update an episode without clipping, which is an actor-critic, and both filter.
 # The 750 takes its centre from the filter and divides by the plain standard deviation of the episode; the 991 uses the adaptive filter.
@@ -144,8 +144,8 @@ figures.show(fig, "Kaplan-Meier curves with 95 % bands, to the paper's criterion
 # %%
 either = runs[runs.evaluation_arrived | runs.training_arrived]
 by_evaluation, by_training = (np.where(either[f"{criterion}_arrived"], either[criterion], np.inf) for criterion in ("evaluation", "training"))
-Markdown(f"Of {len(runs)} runs {runs.evaluation_arrived.sum()} met the evaluation criterion and {runs.training_arrived.sum()} the training criterion. "
-         f"Of the {len(either)} that met at least one, the training criterion came first in {np.sum(by_training < by_evaluation)}, the evaluation criterion in {np.sum(by_evaluation < by_training)}.")
+Markdown(f"Of {len(runs)} runs {runs.evaluation_arrived.sum()} arrived by the evaluation criterion and {runs.training_arrived.sum()} by the training criterion. "
+         f"Of the {len(either)} that arrived by at least one, the training criterion came first in {np.sum(by_training < by_evaluation)}, the evaluation criterion in {np.sum(by_evaluation < by_training)}.")
 
 # %% [markdown]
 # So a number by one criterion must not be held against a number by the other.
@@ -164,7 +164,7 @@ pd.DataFrame({figures.METHODS[arm]["label"]: {"earliest": times.time[times.arriv
 # %%
 fig = figures.learning_panels([(figures.METHODS[arm]["label"], arm, analysis.curves(runs, arm)) for arm in arms],
                               columns=3, threshold=200, lowest=-600)
-figures.show(fig, "Evaluation returns, averaged over the last 25 as the criterion does: each run faint, the median and the middle half; dotted, the threshold. A run that has stopped goes on where it was; it stops when both criteria have been met, so that its last average may lie below the line. The axis is cut at -600.",
+figures.show(fig, "Evaluation returns, averaged over the last 25 as the criterion does: each run faint, the median and the middle half; dotted, the threshold. A run that has stopped goes on where it was; it stops when it has arrived by both criteria, so that its last average may lie below the line. The axis is cut at -600.",
            "Six panels of averaged evaluation returns on LunarLander, one for each arm, with a line at 200.")
 
 # %% [markdown]
@@ -264,7 +264,7 @@ Markdown("By the mean of the arrived, and not by the restricted mean: " + ("; ".
 # %% [markdown]
 # ## Exercises
 #
-# **Exercise 1 (recall).** A run met the training criterion at 400, the evaluation criterion at 620, with a cap of 1,500. What would a study with a cap of 500 have recorded for it? Give (training, evaluation), each as `stats.Times` of one run.
+# **Exercise 1 (recall).** A run arrived by the training criterion at 400 and by the evaluation criterion at 620, with a cap of 1,500. What would a study with a cap of 500 have recorded for it? Give (training, evaluation), each as `stats.Times` of one run.
 
 # %% nbgrader={"grade": false, "grade_id": "07-1", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
 capped = None
@@ -276,8 +276,8 @@ capped = stats.Times(np.array([400]), np.array([True])), stats.Times(np.array([5
 assert capped is not None and len(capped) == 2, "two `stats.Times` of one run each"
 assert all(len(times.time) == 1 and times.time[0] <= 500 for times in capped), "with a cap of 500, nothing is seen after 500 episodes"
 ### BEGIN HIDDEN TESTS
-assert (capped[0].time[0], capped[0].arrived[0]) == (400, True), "the training criterion was met before the cap"
-assert (capped[1].time[0], capped[1].arrived[0]) == (500, False), "the evaluation criterion was not: censored at the cap"
+assert (capped[0].time[0], capped[0].arrived[0]) == (400, True), "by the training criterion it arrived before the cap"
+assert (capped[1].time[0], capped[1].arrived[0]) == (500, False), "by the evaluation criterion it did not: censored at the cap"
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -340,7 +340,7 @@ Markdown(f"""
 - As written (but with z-scored advantages), n = {seeds}: the factor of the adaptive stream over the running Z-Score is {as_written.factor["adaptive"]:.2f}, by training returns {planned.factor["as written", "training"]:.2f}.
 - As released, n = {seeds}: the factor of adaptive refit over the per-episode Z-Score is {as_released.factor["adaptive_refit"]:.2f}, by training returns {planned.factor["as released", "training"]:.2f}.
 - The two released settings, by training returns, n = {between.n}: factor {between.factor:.2f}; both of them filter.
-- The evaluation criterion is met by {runs.evaluation_arrived.sum()} of {len(runs)} runs, the training criterion by {runs.training_arrived.sum()}.
+- By the evaluation criterion {runs.evaluation_arrived.sum()} of {len(runs)} runs arrive, by the training criterion {runs.training_arrived.sum()}.
 """)
 
 # %% [markdown]

@@ -62,18 +62,18 @@ chapter = chapters.begin("09_ppo_lunarlander")
 
 # %% tags=["parameters"]
 seeds: int = 10               # runs an arm [2, 10000]
-first_seed: int = 1000        # the first of them; results use 1000 and up [0, inf]
+first_seed: int = 1000        # the first of them; results use 1000 and up [0, 1000000000]
 max_episodes: int = 1500      # the cap: a run that gets here without arriving is censored [1, 100000]
 epochs: int = 5               # PPO's updates on each episode, in every arm; 5 is the released number [1, 100]
 store: str = "build/runs"     # folder of your own: what the archive of recorded runs lacks is trained into it
 archive: bool = True          # whether the archive is read first; without it every run is trained
-live_seeds: list[int] = [3000]  # seeds trained before your eyes; they enter no statistic [0, inf]
+live_seeds: list[int] = [3000]  # seeds trained before your eyes; they enter no statistic [0, 1000000000], 1 to 5 different
 live_episodes: int = 60       # how long: a whole run would take minutes [1, 100000]
 trials: int = 200             # simulated studies a point of the power curve [10, 10000]
 
 # %% [markdown]
 # The arms are those of chapter 07, trained with PPO: five updates on each episode instead of one; clipping keeps each of them close to the policy that played the episode.
-# As there, a run goes on until both criteria are met, and the advantages are z-scored in all arms, which the text does not mention.
+# As there, a run goes on until it has arrived by both criteria, and the advantages are z-scored in all arms, which the text does not mention.
 
 # %%
 settings = {"seeds": seeds, "first_seed": first_seed, "max_episodes": max_episodes, "epochs": epochs}
@@ -138,7 +138,7 @@ figures.show(fig, "Kaplan-Meier curves of PPO with 95 % bands, to the paper's cr
 # %%
 fig = figures.learning_panels([(figures.METHODS[arm]["label"], arm, analysis.curves(runs, arm)) for arm in arms],
                               columns=3, threshold=200, lowest=-600)
-figures.show(fig, "Evaluation returns of PPO, averaged over the last 25 as the criterion does: each run faint, the median and the middle half; dotted, the threshold. A run that has stopped goes on where it was; it stops when both criteria have been met, so that its last average may lie below the line. The axis is cut at -600.",
+figures.show(fig, "Evaluation returns of PPO, averaged over the last 25 as the criterion does: each run faint, the median and the middle half; dotted, the threshold. A run that has stopped goes on where it was; it stops when it has arrived by both criteria, so that its last average may lie below the line. The axis is cut at -600.",
            "Six panels of averaged evaluation returns of PPO on LunarLander, one for each arm, with a line at 200.")
 
 # %% [markdown]

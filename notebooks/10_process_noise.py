@@ -65,18 +65,18 @@ chapter = chapters.begin("10_process_noise")
 
 # %% tags=["parameters"]
 seeds: int = 50               # runs an arm for results [2, 10000]
-first_seed: int = 1000        # the first of them; results use 1000 and up [0, inf]
+first_seed: int = 1000        # the first of them; results use 1000 and up [0, 1000000000]
 tuning_seeds: int = 8         # runs a cell of the grids [1, 1000]
-first_tuning_seed: int = 2000 # the first of them; no result uses these [0, inf]
+first_tuning_seed: int = 2000 # the first of them; no result uses these [0, 1000000000]
 max_episodes: int = 500       # the cap: a run that gets here without arriving is censored [1, 100000]
-table_Q: list[float] = [0.0001, 0.001, 0.01, 0.1, 1.0]  # process noises of Table 2 [1e-12, 1e+12]
+table_Q: list[float] = [0.0001, 0.001, 0.01, 0.1, 1.0]  # process noises of Table 2 [1e-12, 1e+12], 2 to 9 different
 table_R: float = 1.0          # measurement noise of Table 2 [1e-06, 1e+06]
-grid_Q: list[float] = [0.0001, 0.001, 0.01, 0.1, 1.0]   # process noises of the grid [1e-12, 1e+12]
-grid_R: list[float] = [0.01, 0.1, 1.0, 10.0, 100.0]     # measurement noises of the grid [1e-12, 1e+12]
-grid_forgetting: list[float] = []  # 1 - decay of the moving average in its grid; empty for the 25 values of the plan [1e-09, 1]
+grid_Q: list[float] = [0.0001, 0.001, 0.01, 0.1, 1.0]   # process noises of the grid [1e-12, 1e+12], 2 to 9 different
+grid_R: list[float] = [0.01, 0.1, 1.0, 10.0, 100.0]     # measurement noises of the grid [1e-12, 1e+12], 2 to 9 different
+grid_forgetting: list[float] = []  # 1 - decay of the moving average in its grid; empty for the 25 values of the plan [1e-09, 1], 0 to 49 different
 store: str = "build/runs"     # folder of your own: what the archive of recorded runs lacks is trained into it
 archive: bool = True          # whether the archive is read first; without it every run is trained
-live_seeds: list[int] = [3000]  # seeds trained before your eyes; they enter no statistic [0, inf]
+live_seeds: list[int] = [3000]  # seeds trained before your eyes; they enter no statistic [0, 1000000000], 1 to 5 different
 
 # %%
 judging = range(first_seed, first_seed + seeds)
@@ -389,7 +389,7 @@ fig, ax = figures.panels(height=2.8)
 for seed in live_seeds:
     for name, color, style in ((smallest, figures.ORANGE, "-"), (largest, figures.INK, "--")):
         record = train(arms["stream"][name], seed)
-        ax.plot(range(1, len(record["eval_returns"]) + 1), record["eval_returns"], color=color, linestyle=style, label=f"{name}, seed {seed}: {record['status']}")
+        ax.plot(range(1, len(record["eval_returns"]) + 1), record["eval_returns"], color=color, linestyle=style, label=f"{name}, seed {seed}: {figures.ended(record)}")
 figures.label(ax, f"Live runs (n = {len(live_seeds)} an arm)", "training episodes", "evaluation return", legend="below")
 figures.show(fig, "The greedy evaluation return after every training episode.", "Evaluation returns of two live runs of PPO, with the smallest and the largest process noise.")
 

@@ -1,4 +1,4 @@
-"""What the tests of the batch runner share: small chapters in place of the real ones, and a look for what is left.
+"""What the tests of running chapters share: small chapters in place of the real ones, and a look for what is left.
 
 What takes seconds to import is imported where it is used: other tests load this file too.
 """
@@ -14,31 +14,43 @@ from pathlib import Path
 import psutil
 import pytest
 
-from kscore import __main__, chapters
+from kscore import __main__
+from kscore.chapters import notebooks, parameters
 
 PROFILES = '[quick.00_good]\nsize = 2\n\n[full.00_good]\nsize = 9\n'
 
 RUNNER = """
 import signal, sys
 from pathlib import Path
-import kscore
-kscore.NOTEBOOKS = Path(sys.argv[1])
+import kscore.project
+kscore.project.NOTEBOOKS = Path(sys.argv[1])
 from kscore.__main__ import main
 signal.signal(signal.SIGINT, signal.default_int_handler)  # also where the tests run in the background
 sys.exit(main(sys.argv[2:]))
 """
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "long: takes many seconds, and is begun before the others")
+    if config.pluginmanager.hasplugin("xdist"):
+        config.option.maxschedchunk = 1  # a worker is given a test at a time: none sits on a heap while another is idle
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the long tests, so that the short ones fill up what is left and all workers end together."""
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+
+
 @pytest.fixture
 def collection(tmp_path, monkeypatch) -> Path:
     """An empty folder in place of the real chapters, with profiles."""
-    from kscore import pages
+    from kscore.chapters import pages
 
     folder = tmp_path / "notebooks"
     folder.mkdir()
     (folder / "profiles.toml").write_text(PROFILES)
-    monkeypatch.setattr(chapters, "NOTEBOOKS", folder)
-    monkeypatch.setattr(chapters, "PROFILES", folder / "profiles.toml")
+    monkeypatch.setattr(notebooks, "NOTEBOOKS", folder)
+    monkeypatch.setattr(parameters, "PROFILES", folder / "profiles.toml")
     monkeypatch.setattr(pages, "FIGURES", folder / "figures")
     monkeypatch.setattr(__main__, "BUILD", tmp_path / "build")
     return folder
@@ -66,23 +78,41 @@ def notebook(collection) -> Callable[..., Path]:
 
 
 @pytest.fixture
-def runner(collection) -> Callable[..., subprocess.Popen]:
+def command_line(collection) -> Callable[..., subprocess.Popen]:
     """Start the command line on the collection in a process of its own, its words in pipes; `before` may wrap it."""
     started = []
 
-    def start(*arguments: object, before: tuple[str, ...] = (), script: str = RUNNER) -> subprocess.Popen:
+    def start(*arguments: object, before: tuple[str, ...] = (), script: str = RUNNER,
+              stdout: int = subprocess.PIPE, stderr: int = subprocess.PIPE) -> subprocess.Popen:
         command = [*before, sys.executable, "-c", script, str(collection), *map(str, arguments)]
-        started.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+        usual = {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}  # kernels mind it
+        started.append(subprocess.Popen(command, stdout=stdout, stderr=stderr, text=True, env=usual))
         return started[-1]
 
     yield start
     for process in started:
         process.kill()
         process.wait()
-        process.stdout.close(), process.stderr.close()  # without reading on: something that is left may hold them
+        for words in filter(None, (process.stdout, process.stderr)):
+            words.close()  # without reading on: something that is left may hold them
 
 
-def eventually(condition: Callable[[], object], seconds: float = 60) -> object:
+PATIENCE = 120.0  # seconds; nothing that works takes so long, however busy the machine is
+
+
+@pytest.fixture
+def nobody() -> int:
+    """The end to write to of a pipe whose other end is closed."""
+    theirs, ours = os.pipe()
+    os.close(theirs)
+    yield ours
+    os.close(ours)
+
+
+CLOSED = ("bash", "-c", 'exec "$0" "$@" <&- >&- 2>&-')  # what to put before a command to start it without any streams
+
+
+def eventually(condition: Callable[[], object], seconds: float = PATIENCE) -> object:
     """Ask until the answer is yes, and return it; or the last answer when the time is up."""
     deadline = time.monotonic() + seconds
     while not (answer := condition()) and time.monotonic() < deadline:
@@ -96,7 +126,7 @@ def descendants(monkeypatch) -> Callable[[], list[psutil.Process]]:
     mark = uuid.uuid4().hex
     monkeypatch.setenv("KSCORE_TEST", mark)
     yield lambda: _marked(mark)
-    left = [] if eventually(lambda: not _marked(mark), seconds=10) else _marked(mark)
+    left = [] if eventually(lambda: not _marked(mark), seconds=30) else _marked(mark)
     described = [process.cmdline() for process in left]
     for process in left:
         process.kill()
@@ -112,18 +142,3 @@ def _marked(mark: str) -> list[psutil.Process]:
         except psutil.Error:
             continue  # gone, or of another user
     return found
-
-
-@pytest.fixture(scope="session")
-def _no_grammar(tmp_path_factory) -> Path:
-    """A folder that hides a package which jsonschema can do without: it takes two seconds in every process."""
-    folder = tmp_path_factory.mktemp("hides")
-    (folder / "rfc3987_syntax.py").write_text("raise ImportError\n")
-    return folder
-
-
-@pytest.fixture
-def quick_start(_no_grammar, monkeypatch) -> None:
-    """Let the processes that a test starts be there sooner."""
-    inherited = [os.environ["PYTHONPATH"]] if os.environ.get("PYTHONPATH") else []
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(_no_grammar), *inherited]))

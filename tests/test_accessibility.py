@@ -1,12 +1,13 @@
-"""What can be checked of whether everybody can read the collection; that colours can be told apart is in test_plots."""
+"""What can be checked of whether everybody can read the collection; colours that can be told apart: test_figures."""
 
 import re
 
 import pytest
 
-from kscore import ROOT, chapters
+from kscore.chapters import notebooks
+from kscore.project import ROOT
 
-CHAPTERS = chapters.chapters()
+CHAPTERS = notebooks.find()
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("data/*.md"), *ROOT.glob("docs/**/*.md")]
 each_chapter = pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 each_text = pytest.mark.parametrize("path", CHAPTERS + PAGES, ids=lambda path: str(path.relative_to(ROOT)))
@@ -21,7 +22,7 @@ def outputs(cells, kind):
 def words(path):
     """The markdown of a page, or of a chapter and its outputs, without what is code."""
     parts = []
-    for cell in chapters.cells(path) if path.suffix == ".ipynb" else []:
+    for cell in notebooks.cells(path) if path.suffix == ".ipynb" else []:
         parts += [cell["source"]] if cell["cell_type"] == "markdown" else []
         parts += [text for text, _ in outputs([cell], "text/markdown")]
     parts = parts or [path.read_text(encoding="utf-8")]
@@ -45,7 +46,7 @@ def test_every_column_of_a_table_has_a_header(path):
 
 @each_chapter
 def test_published_tables_have_header_cells(path):
-    for html, _ in outputs(chapters.cells(path), "text/html"):
+    for html, _ in outputs(notebooks.cells(path), "text/html"):
         for table in re.findall(r"<table.*?</table>", html, re.DOTALL):
             head = re.search(r"<thead>(.*?)</thead>", table, re.DOTALL)
             assert head and re.search(r"<th[^>]*>[^<]", head[1]), table[:200]
@@ -58,14 +59,14 @@ def test_pictures_in_the_text_have_words(path):
 
 @each_chapter
 def test_every_published_figure_has_alt_text_that_says_more_than_a_name(path):
-    alts = [metadata.get("image/png", {}).get("alt", "") for _, metadata in outputs(chapters.cells(path), "image/png")]
+    alts = [metadata.get("image/png", {}).get("alt", "") for _, metadata in outputs(notebooks.cells(path), "image/png")]
     assert alts and all(len(alt.split()) >= 8 for alt in alts), [alt for alt in alts if len(alt.split()) < 8]
     assert len(set(alts)) == len(alts)
-    assert not any("<img" in html or "<svg" in html for html, _ in outputs(chapters.cells(path), "text/html"))
+    assert not any("<img" in html or "<svg" in html for html, _ in outputs(notebooks.cells(path), "text/html"))
 
 
 @each_chapter
 def test_colours_are_those_of_the_palette(path):
-    code = "\n".join(cell["source"] for cell in chapters.cells(path) if cell["cell_type"] == "code")
+    code = "\n".join(cell["source"] for cell in notebooks.cells(path) if cell["cell_type"] == "code")
     own = r'\bcolors?="(?!white|none)|\bcmap="(?!cividis)|["\']#[0-9a-fA-F]{6}\b|"C\d"'
-    assert not re.findall(own, code), "plots has a colour for it"
+    assert not re.findall(own, code), "figures has a colour for it"

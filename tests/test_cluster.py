@@ -1,62 +1,78 @@
 """Training on a Dask cluster: a real scheduler and real workers, in processes of their own on the loopback address."""
 
+import json
 import os
+import re
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import threading
+import time
+import uuid
 from concurrent.futures import BrokenExecutor
+from contextlib import contextmanager, nullcontext, suppress
+from pathlib import Path
 
 import psutil
 import pytest
-from conftest import eventually
+from conftest import PATIENCE, eventually
 from distributed import Client
+from small_runs import ARMS, InProcess, tiny, without_seconds
 
-from kscore import ROOT, cluster, study
+import kscore
+from kscore import study
 from kscore.__main__ import main
-from kscore.training import PROTOCOL_VERSION, RunConfig
-
-pytestmark = pytest.mark.usefixtures("quick_start")
-
-
-def tiny(**changes):
-    fields = {"env": "CartPole-v1", "algorithm": "reinforce", "threshold": None, "hidden": (8,), "max_episodes": 3}
-    return RunConfig(**{**fields, **changes})
-
-
-ARMS = {"zscore": tiny(), "none": tiny(normalizer={"name": "none"})}
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+from kscore.project import ROOT
+from kscore.rl.config import PROTOCOL_VERSION
+from kscore.study import cluster
 
 
 class Cluster:
     """A scheduler and its workers."""
 
     def __init__(self, folder, **environment):
-        self.folder, self.processes = folder, []
-        self.address = f"tcp://127.0.0.1:{free_port()}"
-        self.start("dask_scheduler", "--port", self.address.rsplit(":", 1)[1], **environment)
+        self.folder, self.processes, told = folder, [], folder / "scheduler.json"
+        self.start("dask_scheduler", "--port", "0", "--scheduler-file", str(told), **environment)
+
+        def address():
+            with suppress(OSError, ValueError):  # not written yet, or not all of it
+                return json.loads(told.read_text())["address"]
+
+        self.address = eventually(address)
+        self.client = Client(self.address, timeout=PATIENCE, set_as_default=False)
 
     def start(self, program, *arguments, **environment):
         command = [sys.executable, "-m", f"distributed.cli.{program}", "--host", "127.0.0.1", "--no-dashboard"]
-        command += arguments
-        self.processes.append(subprocess.Popen(command, cwd=self.folder, env=os.environ | environment,
+        self.processes.append(subprocess.Popen([*command, *arguments], cwd=self.folder, env=os.environ | environment,
                                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
         return self.processes[-1]
 
     def worker(self, **environment):
         """Start a worker, and return when the scheduler knows it."""
-        process = self.start("dask_worker", self.address, "--nthreads", "1", "--no-nanny", **environment)
-        with Client(self.address, timeout=60) as client:
-            client.wait_for_workers(len(self.processes) - 1, timeout=60)
+        name = uuid.uuid4().hex
+        process = self.start("dask_worker", self.address, "--nthreads", "1", "--no-nanny", "--name", name,
+                             **environment)
+        process.address = eventually(lambda: self.addresses().get(name))
         return process
 
+    @contextmanager
+    def guest(self, **environment):
+        """Lend a worker that is gone, and forgotten, afterwards."""
+        process = self.worker(**environment)
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()
+            assert eventually(lambda: process.address not in self.addresses().values())
+
+    def addresses(self):
+        return {worker["name"]: address for address, worker in self.client.scheduler_info(-1)["workers"].items()}
+
     def end(self):
+        self.client.close()
         for process in self.processes:
             process.kill()
             process.wait()
@@ -67,7 +83,9 @@ def clusters(tmp_path):
     started = []
 
     def start(**environment):
-        started.append(Cluster(tmp_path, **environment))
+        folder = tmp_path / f"cluster{len(started)}"
+        folder.mkdir()
+        started.append(Cluster(folder, **environment))
         return started[-1]
 
     yield start
@@ -75,84 +93,254 @@ def clusters(tmp_path):
         made.end()
 
 
-@pytest.fixture
-def made(clusters):
-    return clusters()
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    """A cluster with one worker, which every test leaves as it was."""
+    made = Cluster(tmp_path_factory.mktemp("shared"))
+    made.host = made.worker()
+    yield made
+    made.end()
 
 
-def test_a_study_on_the_cluster_is_the_study_on_this_machine(made, tmp_path, monkeypatch):
-    made.worker()
-    with study.processes(scheduler=made.address) as executor:
-        there = study.run(ARMS, range(2), tmp_path / "there.jsonl", executor)
-    monkeypatch.setenv("DASK_SCHEDULER_ADDRESS", made.address)  # the other way to name it
+@contextmanager
+def stopped(process):
+    """Keep a process from doing or answering anything."""
+    process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        process.send_signal(signal.SIGCONT)
+
+
+def seeds_in(store):
+    return sorted(record.seed for record in study.read(store).records)
+
+
+# The work
+
+def test_a_study_on_the_cluster_is_the_study_on_this_machine(shared, tmp_path, monkeypatch):
+    there, again, here = (tmp_path / f"{name}.jsonl" for name in ("there", "again", "here"))
+    with study.processes(scheduler=shared.address) as executor:
+        study.run(ARMS, range(2), there, executor)
+    monkeypatch.setenv("DASK_SCHEDULER_ADDRESS", shared.address)  # the other way to name it
     before = {child.pid for child in psutil.Process().children()}
-    again = study.run(ARMS, range(2), tmp_path / "again.jsonl")
+    study.run(ARMS, range(2), again)
     assert {child.pid for child in psutil.Process().children()} == before, "nothing was spawned here"
-    monkeypatch.delenv("DASK_SCHEDULER_ADDRESS")
-    here = study.run(ARMS, range(2), tmp_path / "here.jsonl", workers=1)
-    for one, other, third in zip(there.itertuples(), again.itertuples(), here.itertuples(), strict=True):
-        assert list(one.eval_returns) == list(other.eval_returns) == list(third.eval_returns)
+    study.run(ARMS, range(2), here, InProcess())
+    one, other, third = (without_seconds(study.read(store).records) for store in (there, again, here))
+    assert len(one) == 4 and one == other == third
+    assert {frozenset(json.loads(line)) for line in there.read_text().splitlines()} == {frozenset(study.records.FIELDS)}
 
 
-def test_a_run_whose_worker_dies_is_done_again_elsewhere(made, tmp_path):
-    first = made.worker()
-    with Client(made.address) as client:
-        address, = client.scheduler_info()["workers"]
-        made.worker()
-
+def test_a_run_whose_worker_dies_is_done_again_elsewhere(shared, tmp_path):
+    with shared.guest() as guest:
         def accident():
-            assert eventually(lambda: client.processing()[address])
-            first.kill()
+            assert eventually(lambda: shared.client.processing()[guest.address])
+            guest.kill()
 
         killer = threading.Thread(target=accident)
-        with study.processes(scheduler=made.address) as executor:
+        with study.processes(scheduler=shared.address) as executor:
             killer.start()
             frame = study.run({"one": tiny(max_episodes=40)}, range(4), tmp_path / "runs.jsonl", executor)
             killer.join()
-    assert first.wait() == -signal.SIGKILL and len(frame) == 4
-    assert sorted(record["seed"] for record in study.read(tmp_path / "runs.jsonl").records) == list(range(4))
+        assert guest.wait() == -signal.SIGKILL and len(frame) == 4
+    assert seeds_in(tmp_path / "runs.jsonl") == list(range(4))
 
 
 def test_a_run_that_the_cluster_gives_up_is_a_broken_executor(clusters):
     made = clusters(DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES="0")
     made.worker()
     with pytest.raises(BrokenExecutor, match="abort"), study.processes(scheduler=made.address) as executor:
-        executor.submit(os.abort).result(timeout=60)
+        executor.submit(os.abort).result(timeout=PATIENCE)
 
 
-ABSENT = "raise ModuleNotFoundError(\"No module named 'kscore'\")"  # what Python itself would say
-OTHER_VERSION = "import kscore.training\nkscore.training.PROTOCOL_VERSION += 1\n"
+def test_what_nobody_waits_for_any_more_is_taken_back(shared):
+    def in_work():
+        return sum(map(len, shared.client.processing().values()))
+
+    with study.processes(scheduler=shared.address) as executor, stopped(shared.host):
+        asked = [executor.submit(time.sleep, 1000) for _ in range(2)]
+        assert eventually(lambda: in_work() == 2)
+        asked[0].cancel()
+        assert eventually(lambda: in_work() == 1)
+    assert eventually(lambda: in_work() == 0)
 
 
-@pytest.mark.parametrize(("member", "file", "text", "message"), [
-    ("scheduler", "kscore/__init__.py", ABSENT, "the scheduler cannot import kscore: No module named 'kscore'"),
-    ("worker", "kscore/__init__.py", ABSENT, "cannot import kscore: No module named 'kscore'"),
-    ("worker", "sitecustomize.py", OTHER_VERSION, f"has protocol version {PROTOCOL_VERSION + 1}, and this study has"),
-])
-def test_a_process_that_cannot_take_part_is_refused(clusters, tmp_path, capsys, member, file, text, message):
-    (tmp_path / "theirs" / file).parent.mkdir(parents=True)
-    (tmp_path / "theirs" / file).write_text(text)
-    theirs = {"PYTHONPATH": os.pathsep.join([str(tmp_path / "theirs"), str(ROOT)])}
-    made = clusters(**theirs if member == "scheduler" else {})
-    made.worker(**theirs if member == "worker" else {})
-    assert main(["study", "cartpole_ppo", "--store", str(tmp_path / "runs"), "--scheduler", made.address]) == 2
-    assert message in capsys.readouterr().err
+# Who takes part
+
+def copy(folder, module="", text=""):
+    """Another kscore, with something else at the end of a module."""
+    shutil.copytree(Path(kscore.__file__).parent, folder / "kscore", ignore=shutil.ignore_patterns("__pycache__"))
+    with open(folder / "kscore" / module, "a") as file:
+        file.write(f"\n{text}\n")
+
+
+def write(folder, name, text):
+    (folder / name).parent.mkdir(parents=True)
+    (folder / name).write_text(text)
+
+
+def without_kscore(folder):
+    write(folder, "kscore/__init__.py", "raise ModuleNotFoundError(\"No module named 'kscore'\")")  # as Python says it
+
+
+def other_protocol(folder):
+    write(folder, "sitecustomize.py", "import kscore.rl.config\nkscore.rl.config.PROTOCOL_VERSION += 1\n")
+
+
+def other_numpy(folder):
+    write(folder, "numpy-0.1.dist-info/METADATA", "Metadata-Version: 2.1\nName: numpy\nVersion: 0.1\n")
+
+
+def other_code(folder):
+    copy(folder, "normalizers.py", "# the same, but who knows")
+
+
+def older(folder):
+    copy(folder, "study/cluster.py", "del made_by")
+
+
+def answering(what):
+    return lambda folder: copy(folder, "study/workers.py", what)
+
+
+DIFFERING = [
+    (other_protocol, rf"protocol version {PROTOCOL_VERSION + 1} \(here {PROTOCOL_VERSION}\)[.:]"),
+    (other_numpy, r"numpy 0\.1 \(here [^)]+\)[.:]"),
+    (other_code, r"training code \w{16} \(here \w{16}\)[.:]"),
+    (without_kscore, r"No module named 'kscore'"),
+]
+ODD = [
+    (older, "has no attribute 'made_by'"),
+    (answering("del _train"), "a worker could not do a run, with AttributeError: .*'_train'"),
+    (answering("def _train(one):\n    pass"), "a worker could not do a run, with TypeError: .*1 positional argument"),
+    (answering("def _train(*_):\n    return {'status': 'solved'}"), "does not say what made it, {'status': 'solved'}"),
+    (answering("def _train(*_):\n    return 'what?'"), "does not say what made it, 'what\\?'"),
+    (answering("class Other:\n    pass\ndef _train(*_):\n    return Other()"), "a worker could not do a run, .*'Other'"),
+]
+
+
+@pytest.fixture
+def theirs(tmp_path):
+    """Make an environment for a process that is not like this one."""
+    def make(differ):
+        (tmp_path / "theirs").mkdir()
+        differ(tmp_path / "theirs")
+        return {"PYTHONPATH": os.pathsep.join([str(tmp_path / "theirs"), str(ROOT)])}
+
+    return make
+
+
+@pytest.mark.parametrize(("differ", "message"), DIFFERING + ODD)
+def test_no_run_is_taken_from_a_worker_that_joins_late_and_differs(shared, tmp_path, theirs, differ, message):
+    store = tmp_path / "runs.jsonl"
+    with study.processes(scheduler=shared.address) as executor:
+        study.run([tiny()], [5], store, executor, progress=False)
+        before = store.read_bytes()
+        with shared.guest(**theirs(differ)), stopped(shared.host), pytest.raises(ValueError, match=message):
+            study.run([tiny()], range(8), store, executor, progress=False)
+    assert seeds_in(store) == [5] and store.read_bytes() == before
+    study.run([tiny()], range(2), store, InProcess(), progress=False)
+    assert seeds_in(store) == [0, 1, 5], "and the study goes on"
+
+
+@pytest.mark.parametrize(("differ", "message"), [*DIFFERING, ODD[0]])
+def test_a_cluster_with_a_worker_that_differs_is_refused_before_anything_is_sent(shared, tmp_path, capsys, theirs,
+                                                                                 differ, message):
+    with shared.guest(**theirs(differ)) as guest:
+        assert main(["study", "cartpole_ppo", "--store", str(tmp_path / "runs"), "--scheduler", shared.address]) == 2
+    said = capsys.readouterr().err
+    assert re.search(message, said) and f"worker {guest.address} " in said
     assert not list((tmp_path / "runs").glob("*")), "nothing was begun"
 
 
-def test_a_scheduler_without_workers_is_refused():
-    with pytest.raises(ValueError, match="the scheduler at tcp://a has no workers"):
-        cluster.check_members({"the scheduler": PROTOCOL_VERSION}, "tcp://a")
+def test_a_scheduler_that_lacks_kscore_is_refused(clusters, theirs):
+    made = clusters(**theirs(without_kscore))
+    made.worker()
+    message = "the scheduler cannot import kscore: No module named 'kscore'"
+    with pytest.raises(ValueError, match=message), study.processes(scheduler=made.address):
+        pass
 
 
-@pytest.mark.parametrize("command", [["study", "cartpole_ppo"], ["run", "05"]])
-@pytest.mark.parametrize("address", ["tcp://127.0.0.1:{free}", "tls://127.0.0.1:{free}", "nowhere:", "file:///tmp/x"])
-def test_an_address_where_nobody_listens_gets_a_sentence(monkeypatch, capsys, tmp_path, command, address):
-    monkeypatch.setenv("DASK_SCHEDULER_ADDRESS", "")
+@pytest.mark.parametrize(("answers", "message"), [
+    ({}, "the scheduler at tcp://a has no workers"),
+    ({"worker b": cluster.made_by()}, None),
+    ({"worker b": cluster.made_by(), "worker c": OSError("closed")}, "worker c .* is gone: closed"),
+    ({"the scheduler": cluster.made_by() | {"numpy": "0.1"}, "worker b": cluster.made_by()}, None),  # it makes no runs
+    ({"the scheduler": cluster.made_by() | {"protocol version": 0}, "worker b": cluster.made_by()},
+     r"the scheduler has protocol version 0 \(here \d+\): install the same on both"),
+])
+def test_a_cluster_is_checked_before_anything_is_sent(answers, message):
+    with pytest.raises(ValueError, match=message) if message else nullcontext():
+        cluster.check_members({"the scheduler": cluster.made_by()} | answers, "tcp://a")
+
+
+# Wrong addresses
+
+SENTENCE = "kscore: scheduler must be the address of a running Dask scheduler, got "
+
+HURRIED = """
+import socket, sys, time
+from kscore.__main__ import main
+from kscore.study import cluster
+
+cluster.PATIENCE = 2
+known = socket.getaddrinfo
+
+def look_up(host, *details, **more):
+    time.sleep(1000 if host == "slow.invalid" else 0)
+    return known(host, *details, **more)
+
+socket.getaddrinfo = look_up
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.fixture(scope="module")
+def places(shared):
+    """Addresses where something else than a scheduler listens, or nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as silent, socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))  # taken, and not listened to
+        ports = {"silent": silent.getsockname()[1], "nobody": nobody.getsockname()[1],
+                 "dashboard": shared.client.scheduler_info()["services"]["dashboard"]}
+        yield {name: f"tcp://127.0.0.1:{port}" for name, port in ports.items()} | {
+            "worker": shared.host.address, "certified": f"tls://127.0.0.1:{ports['nobody']}"}
+
+
+def test_a_wrong_address_is_told_in_time_and_the_process_ends(places, tmp_path):
+    study_it, run_it = ["study", "cartpole_ppo", "--store", str(tmp_path / "runs")], ["run", "05"]
+    wrong = [(study_it, places[name]) for name in ("silent", "nobody", "dashboard")]
+    wrong += [(study_it, "tcp://slow.invalid:8786"), (run_it, places["silent"])]
+    started = [subprocess.Popen([sys.executable, "-c", HURRIED, *command, "--scheduler", address], text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT) for command, address in wrong]
+    for (_, address), process in zip(wrong, started, strict=True):
+        out, said = process.communicate(timeout=60)  # mostly to start so many at once; a hang would be for ever
+        assert process.returncode == 2 and not out
+        assert said.startswith(f"{SENTENCE}{address!r}: ") and said.count("\n") == 1, said
+    assert not list((tmp_path / "runs").glob("*"))
+
+
+def test_the_patience_is_a_quarter_of_a_minute():
+    assert cluster.PATIENCE + cluster.PARTING <= 15
+
+
+@pytest.mark.parametrize("address", ["{nobody}", "{silent}", "{dashboard}", "{worker}", "{certified}", "nowhere:", "",
+                                     "file:///tmp/x", "tcp://", "tcp://127.0.0.1", "tcp://127.0.0.1:123456", "\0:1",
+                                     "inproc://127.0.0.1/1/1", "http://127.0.0.1:1"])
+def test_a_wrong_address_gets_a_sentence(monkeypatch, places, address):
     monkeypatch.setattr(cluster, "PATIENCE", 1)
-    address = address.format(free=free_port())
-    assert main([*command, "--scheduler", address]) == 2
-    assert f"scheduler must be the address of a running Dask scheduler, got '{address}'" in capsys.readouterr().err
+    address, start, before = address.format(**places), time.monotonic(), threading.active_count()
+    with pytest.raises(ValueError, match=f"^{re.escape(SENTENCE[8:] + repr(address))}: .+"), cluster.executor(address):
+        pass
+    assert time.monotonic() - start < 1 + cluster.PARTING + 5  # for a machine that is busy
+    assert eventually(lambda: threading.active_count() <= before, 10)
+
+
+def test_the_patience_covers_what_the_members_are_asked(monkeypatch, shared):
+    monkeypatch.setattr(cluster, "PATIENCE", 1)
+    message = f"^{SENTENCE[8:]}'{shared.address}': no answer within 1 s$"
+    with stopped(shared.host), pytest.raises(ValueError, match=message), study.processes(scheduler=shared.address):
+        pass
 
 
 def test_without_the_extra_a_sentence_says_what_to_install(monkeypatch):
@@ -161,11 +349,65 @@ def test_without_the_extra_a_sentence_says_what_to_install(monkeypatch):
         pass
 
 
+# A cluster that has been left
+
+STUDY = """
+import signal, sys
+from kscore.__main__ import main
+from kscore.rl import RunConfig
+from kscore.study import plan
+
+config = RunConfig(env="CartPole-v1", algorithm="reinforce", threshold=None, hidden=(8,), max_episodes=2)
+plan.PARTS["tiny"] = plan.Declared((), plan.Seeds(0, 3000), lambda: {"one": config})
+signal.signal(signal.SIGINT, signal.default_int_handler)  # also where the tests run in the background
+sys.exit(main(["study", "tiny", *sys.argv[1:]]))
+"""
+LEFT = "the cluster has no workers left: waiting for one to come back; Ctrl-C ends it, and what is finished is kept\n"
+
+
+@pytest.fixture
+def studying(clusters, tmp_path):
+    """A study on a cluster with one worker, in a process of its own that writes down what it says."""
+    made = clusters()
+    made.host = made.worker()
+    with open(tmp_path / "said", "w") as said:
+        process = subprocess.Popen([sys.executable, "-c", STUDY, "--store", str(tmp_path), "--scheduler", made.address],
+                                   stderr=said, cwd=ROOT)
+    yield made, process
+    process.kill()
+    process.wait()
+
+
+def test_a_study_whose_workers_are_gone_says_so_goes_on_with_the_next_and_can_be_ended(studying, tmp_path):
+    (made, process), store = studying, tmp_path / "tiny.jsonl"
+    said = tmp_path / "said"
+
+    def more_than(count):
+        return lambda: store.exists() and store.read_bytes().count(b"\n") > count
+
+    assert eventually(more_than(2))
+    made.host.kill()
+    assert eventually(lambda: LEFT in said.read_text())
+    finished = store.read_bytes().count(b"\n")
+    with made.guest():
+        assert eventually(more_than(finished))
+        assert said.read_text().count(LEFT) == 1
+    assert eventually(lambda: said.read_text().count(LEFT) == 2)
+    held = store.read_bytes()
+    process.send_signal(signal.SIGINT)
+    start = time.monotonic()
+    assert process.wait(timeout=60) == 130
+    assert time.monotonic() - start < cluster.PARTING + 5
+    assert "kscore: stopped. Every finished run is kept; the same command goes on." in said.read_text()
+    assert "Traceback" not in said.read_text()
+    assert store.read_bytes() == held and not study.read(store).damaged
+
+
 def test_nothing_listens_on_a_network_port_without_a_cluster(tmp_path):
     script = f"""
 import psutil
 from kscore import study
-from kscore.training import RunConfig
+from kscore.rl import RunConfig
 config = RunConfig(env="CartPole-v1", algorithm="reinforce", threshold=None, hidden=(8,), max_episodes=2)
 with study.processes(1) as executor:
     study.run([config], [0], {str(tmp_path / "runs.jsonl")!r}, executor, progress=False)

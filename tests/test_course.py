@@ -7,11 +7,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from kscore import __main__, chapters, course
+from kscore import __main__
+from kscore.chapters import course, notebooks
 
-pytestmark = pytest.mark.usefixtures("quick_start", "descendants")
+pytestmark = pytest.mark.usefixtures("descendants")
 
-each_chapter = pytest.mark.parametrize("path", chapters.chapters(), ids=lambda path: path.stem)
+each_chapter = pytest.mark.parametrize("path", notebooks.find(), ids=lambda path: path.stem)
 
 
 def exercise(number, answer, check, points=1, read=False):
@@ -67,12 +68,12 @@ def chapter(collection):
 def fill(chapter, tmp_path):
     """Write the chapter as a student hands it in: its solutions, but for the answers given by their number."""
     def write(answers, change=lambda cells: cells):
-        cells = chapters.cells(chapter)
+        cells = notebooks.cells(chapter)
         for one in cells:
             number = course.name(one).removeprefix("00-")
             one["source"] = answers.get(int(number), one["source"]) if number.isdecimal() else one["source"]
         filled = tmp_path / "handed in by somebody.ipynb"
-        filled.write_text(json.dumps(chapters.read(chapter) | {"cells": change(cells)}))
+        filled.write_text(json.dumps(notebooks.read(chapter) | {"cells": change(cells)}))
         return filled
     return write
 
@@ -85,7 +86,7 @@ def errors(results):
 
 def test_a_student_copy_has_stubs_in_place_of_solutions_and_no_hidden_tests(chapter, tmp_path):
     path, = course.student(tmp_path / "new" / "class")
-    copy = {course.name(one): one["source"] for one in chapters.cells(path)}
+    copy = {course.name(one): one["source"] for one in notebooks.cells(path)}
     assert path == tmp_path / "new" / "class" / "00_good.ipynb"
     assert copy["00-1"] == '''def double(x):
     """Return twice as much."""
@@ -101,16 +102,16 @@ raise NotImplementedError'''
 
 
 def test_a_student_copy_has_no_outputs_and_no_pair(chapter, tmp_path):
-    copy = chapters.read(course.student(tmp_path / "class")[0])
+    copy = notebooks.read(course.student(tmp_path / "class")[0])
     assert all(one["outputs"] == [] and one["execution_count"] is None for one in copy["cells"])
     assert "jupytext" not in copy["metadata"]
-    assert [one["metadata"] for one in copy["cells"]] == [one["metadata"] for one in chapters.cells(chapter)]
+    assert [one["metadata"] for one in copy["cells"]] == [one["metadata"] for one in notebooks.cells(chapter)]
     assert [path.name for path in (tmp_path / "class").iterdir()] == ["00_good.ipynb"]
 
 
 def test_an_untouched_copy_is_written_again_and_a_filled_in_one_is_not(chapter, tmp_path, capsys):
     path, = course.student(tmp_path)
-    as_run = chapters.read(path)
+    as_run = notebooks.read(path)
     as_run["cells"][0]["outputs"] = [{"output_type": "stream", "name": "stdout", "text": "ran"}]
     path.write_text(json.dumps(as_run))
     chapter.write_text(chapter.read_text().replace("twice one", "two times one"))
@@ -209,7 +210,7 @@ def test_a_loop_and_a_crash_cost_their_own_exercises_only(fill):
 
 
 def test_only_cells_of_exercises_have_a_limit(chapter):
-    cells = course.assembled(chapters.read(chapter), chapters.read(chapter), limit=5, names=[])["cells"]
+    cells = course.assembled(notebooks.read(chapter), notebooks.read(chapter), limit=5, names=[])["cells"]
     assert [one["metadata"].get("limit") for one in cells] == [None, None] + [5] * 8
 
 
@@ -233,7 +234,7 @@ def test_a_file_that_is_no_copy_of_a_chapter_is_refused(chapter, tmp_path, capsy
 
 @each_chapter
 def test_exercises_are_numbered_and_lead_from_recall_to_open(path):
-    chapter = chapters.read(path)
+    chapter = notebooks.read(path)
     found = course.exercises(chapter)
     assert [exercise.name for exercise in found] == [f"{path.stem[:2]}-{k + 1}" for k in range(len(found))]
     assert 3 <= len(found) <= 5 and all(exercise.points > 0 for exercise in found)
@@ -245,8 +246,8 @@ def test_exercises_are_numbered_and_lead_from_recall_to_open(path):
 
 @each_chapter
 def test_every_exercise_has_a_solution_and_every_graded_one_hidden_tests(path):
-    cells = {course.name(one): one for one in chapters.cells(path) if course.name(one)}
-    for one in course.exercises(chapters.read(path)):
+    cells = {course.name(one): one for one in notebooks.cells(path) if course.name(one)}
+    for one in course.exercises(notebooks.read(path)):
         answer, check = cells[one.name], cells[f"{one.name}-check"]
         assert answer["metadata"]["tags"] == ["solution"] and check["metadata"]["tags"] == ["check"]
         assert course.SOLUTION.search(answer["source"]) and "assert" in course.HIDDEN.sub("", check["source"])
@@ -258,7 +259,7 @@ def test_every_exercise_has_a_solution_and_every_graded_one_hidden_tests(path):
 
 @each_chapter
 def test_student_copies_of_the_chapters_tell_nothing(path):
-    chapter = chapters.read(path)
+    chapter = notebooks.read(path)
     copy = course.student_copy(chapter)["cells"]
     said = "\n".join(one["source"] for one in copy)
     assert "### BEGIN" not in said and "### END" not in said and not any(one.get("outputs") for one in copy)

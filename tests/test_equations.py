@@ -6,14 +6,14 @@ import nbformat
 import pytest
 import reading
 
-from kscore import chapters
+from kscore.chapters import notebooks
 
 
 def texts(path):
     return [cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "markdown"]
 
 
-PROSE = {path.stem: "\n\n".join(texts(path)) for path in chapters.chapters()}
+PROSE = {path.stem: "\n\n".join(texts(path)) for path in notebooks.find()}
 FACTS = [line.split("|")[1].strip() for line in PROSE["00_start_here"].splitlines() if line.startswith("| ")]
 
 

@@ -1,17 +1,26 @@
 """The figure to play with: sliders that draw, and a grid without any widget."""
 
+import sys
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from kscore import explore, filters, plots
+from kscore import figures, filters
+from kscore.figures import style
+
+explore = sys.modules["kscore.figures.explore"]  # the function of that name stands before the module
+
+
+def test_it_is_among_the_figures():
+    assert figures.explore is explore.explore
 
 
 @pytest.fixture
 def shown(monkeypatch):
     """What was shown: figures with their words, and widgets."""
     found = []
-    monkeypatch.setattr(plots, "show", lambda fig, caption, alt: found.append((fig, caption, alt)))
+    monkeypatch.setattr(style, "show", lambda fig, caption, alt: found.append((fig, caption, alt)))
     monkeypatch.setattr(explore, "display", found.append)
     yield found
     plt.close("all")

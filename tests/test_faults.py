@@ -6,29 +6,31 @@ import os
 import resource
 import signal
 import time
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor
 from pathlib import Path
 from types import SimpleNamespace
 
 import psutil
 import pytest
-from conftest import eventually
+from conftest import CLOSED, PATIENCE, eventually
+from small_runs import InProcess, tiny, without_seconds
 
-from kscore import batch, journal, results, study
+from kscore import journal, project, study
 from kscore.__main__ import main
-from kscore.training import RunConfig, train
+from kscore.analysis import claims
+from kscore.chapters import runner
+from kscore.chapters.status import STATUS, Task, done, latest
+from kscore.rl import train
+from kscore.study import store as stores
+from kscore.study.records import Record
 
-pytestmark = pytest.mark.usefixtures("quick_start", "descendants")
-
-
-def entries(out):
-    return [json.loads(line) for line in (out / batch.STATUS).read_bytes().splitlines()]
+pytestmark = pytest.mark.usefixtures("descendants")
 
 
 def run(source, out, **options):
     """Execute one chapter and return its outcome, which its status has to agree with."""
-    outcome, = batch.run([batch.Task(source, out / source.name, {})], out, **options)
-    told = batch.latest(out)[outcome.name]
+    outcome, = runner.run([Task(source, out / source.name, {})], out, **options)
+    told = latest(out)[outcome.name]
     assert (told["status"], told["cell"], told["error"]) == (outcome.status, outcome.cell, outcome.error)
     return outcome
 
@@ -39,11 +41,14 @@ def counting(path):
 
 
 def waiting_for(path):
-    return f"import os, time\nwhile not os.path.exists({str(path)!r}): time.sleep(0.02)"
+    """Code that says that it waits for a file, in another one, and does."""
+    return (f"import os, time\nopen({str(path) + '.waiting'!r}, 'w').close()\n"
+            f"while not os.path.exists({str(path)!r}): time.sleep(0.02)")
 
 
 def lines(path):
-    return path.read_text().splitlines() if path.exists() else []
+    """The lines of a file; one that is being written is none yet."""
+    return path.read_text().split("\n")[:-1] if path.exists() else []
 
 
 @contextlib.contextmanager
@@ -69,15 +74,15 @@ def test_a_process_around_a_kernel_that_is_killed(notebook, tmp_path, descendant
     source = notebook("import os, time; os.kill(os.getppid(), 9); time.sleep(1000)")
     outcome = run(source, tmp_path)
     assert (outcome.status, outcome.cell) == ("failed", 2) and "the process that executed it died" in outcome.error
-    assert eventually(lambda: not descendants(), seconds=10)
+    assert eventually(lambda: not descendants())
 
 
 def test_a_cell_that_hangs(notebook, tmp_path, monkeypatch, descendants):
     clock = SimpleNamespace(monotonic=lambda: time.monotonic() + late[0], perf_counter=time.perf_counter)
-    monkeypatch.setattr(batch, "time", clock)
+    monkeypatch.setattr(runner, "time", clock)
     late = [0]
 
-    def watch(task, cell, cells):
+    def watch(task, cell, cells, doing):
         late[0] = 1000 if cell == 3 else 0  # its time is up as soon as it comes to the cell that hangs
 
     source = notebook("import subprocess; subprocess.Popen(['sleep', '1000'])", "while True: pass", "never = 1")
@@ -87,83 +92,84 @@ def test_a_cell_that_hangs(notebook, tmp_path, monkeypatch, descendants):
     assert main(["publish", "--from", str(tmp_path)]) == 2  # although its notebook holds no error
 
 
-def test_a_stopped_run_goes_on_where_it_was(notebook, tmp_path, runner, descendants):
+def test_a_stopped_run_goes_on_where_it_was(notebook, tmp_path, command_line, descendants):
     out, go = tmp_path / "out", tmp_path / "go"
     notebook(counting(tmp_path / "first")), notebook("pass", name="02_last")
     notebook(counting(tmp_path / "second"), waiting_for(go), "print('done')", name="01_waits")
-    first = runner("run", "--out", out)
-    assert eventually(lambda: lines(tmp_path / "second"))
+    first = command_line("run", "--out", out, "--jobs", 1)
+    assert eventually(Path(f"{go}.waiting").exists)
     first.send_signal(signal.SIGINT)
-    words = first.communicate(timeout=60)[1]
+    words = first.communicate(timeout=PATIENCE)[1]
     assert first.returncode == 130 and not descendants()
     assert "kscore: stopped. `kscore run --resume` with the same options does what is left." in words
     assert "Traceback" not in words
-    assert {name: (entry["status"], entry.get("cell")) for name, entry in batch.latest(out).items()} == {
+    assert {name: (entry["status"], entry.get("cell")) for name, entry in latest(out).items()} == {
         "00_good": ("ok", None), "01_waits": ("interrupted", 3)}
     go.touch()
     assert main(["run", "--resume", "--out", str(out)]) == 0
     assert (len(lines(tmp_path / "first")), len(lines(tmp_path / "second"))) == (1, 2)
-    assert [entry["status"] for entry in batch.latest(out).values()] == ["ok"] * 3
+    assert [entry["status"] for entry in latest(out).values()] == ["ok"] * 3
 
 
 TRAINING = """
 import ipykernel, os
 print(ipykernel.get_connection_file(), file=open({go!r} + ".scratch", "w"))
 from kscore import study
-from kscore.training import RunConfig
+from kscore.rl import RunConfig
 short, endless = (RunConfig(env="CartPole-v1", algorithm="reinforce", threshold=None, hidden=(8,), max_episodes=count)
                   for count in (8, 10**9))
-runs = study.run([short] if os.path.exists({go!r}) else [short, endless], range(3), {store!r}, workers=1)
+with study.processes(1) as executor:
+    runs = study.run([short] if os.path.exists({go!r}) else [short, endless], range(3), {store!r}, executor)
 print(runs.episodes.sum(), runs.steps.sum())
 """
 
 
-def test_a_runner_that_is_killed_in_the_middle_of_a_chapter_that_trains(notebook, tmp_path, runner, descendants):
+def test_a_runner_that_is_killed_in_the_middle_of_a_chapter_that_trains(notebook, tmp_path, command_line, descendants):
     out, store, go = tmp_path / "out", tmp_path / "runs.jsonl", tmp_path / "go"
     notebook(counting(tmp_path / "first"))
     notebook(TRAINING.format(store=str(store), go=str(go)), name="01_trains")
-    first = runner("run", "--out", out)
+    first = command_line("run", "--out", out, "--jobs", 1)
     assert eventually(lambda: lines(store))
     first.kill()
-    assert eventually(lambda: not descendants(), seconds=10)  # the kernel and its workers too
+    assert eventually(lambda: not descendants())  # the kernel and its workers too
     assert not Path(go.with_suffix(".scratch").read_text()).parent.exists()
     kept = store.read_bytes()
-    assert {name: entry["status"] for name, entry in batch.latest(out).items()} == {
+    assert {name: entry["status"] for name, entry in latest(out).items()} == {
         "00_good": "ok", "01_trains": "interrupted"}
     go.touch()
     assert main(["run", "--resume", "--out", str(out)]) == 0
     assert len(lines(tmp_path / "first")) == 1
     assert kept.count(b"\n") == 1 and store.read_bytes().startswith(kept)
-    records = [json.loads(line) for line in lines(store)]
-    assert sorted(record["seed"] for record in records) == [0, 1, 2]  # each of them once
-    printed = f"24 {sum(record['steps'] for record in records)}"
+    held = study.read(store).records
+    assert sorted(record.seed for record in held) == [0, 1, 2]  # each of them once
+    printed = f"24 {sum(record.steps for record in held)}"
     assert printed in (out / "01_trains.ipynb").read_text(encoding="utf-8")
 
 
-def test_a_full_disk(notebook, tmp_path, runner):
+def test_a_full_disk(notebook, tmp_path, command_line):
     out, page = tmp_path / "out", tmp_path / "page"
     notebook("print('x' * 50_000)")
-    full = runner("run", "--out", out, before=("bash", "-c", 'ulimit -f 40; exec "$0" "$@"'))
-    printed, words = full.communicate(timeout=60)
+    full = command_line("run", "--out", out, before=("bash", "-c", 'ulimit -f 40; exec "$0" "$@"'))
+    printed, words = full.communicate(timeout=PATIENCE)
     assert full.returncode == 1
     assert f"File too large: {out / '00_good.ipynb'}" in printed and "Traceback" not in words
-    told = batch.latest(out)["00_good"]
+    told = latest(out)["00_good"]
     assert told["status"] == "failed" and "File too large" in told["error"]
     notebook("print('x')")
-    smaller = runner("run", "--out", page, before=("bash", "-c", 'ulimit -f 40; exec "$0" "$@"'))
-    printed, words = smaller.communicate(timeout=60)
+    smaller = command_line("run", "--out", page, before=("bash", "-c", 'ulimit -f 40; exec "$0" "$@"'))
+    printed, words = smaller.communicate(timeout=PATIENCE)
     assert smaller.returncode == 1 and "its page could not be written" in printed and "Traceback" not in words
-    assert not batch.done(batch.Task(notebook("print('x')"), page / "00_good.ipynb", {}), batch.latest(page))
+    assert not done(Task(notebook("print('x')"), page / "00_good.ipynb", {}), latest(page))
 
 
 def test_a_disk_without_room_for_the_status(notebook, tmp_path, capsys):
     notebook(counting(tmp_path / "begun"))
     (tmp_path / "build").mkdir()
-    (tmp_path / "build" / batch.STATUS).write_bytes(b"\n" * 1000)
+    (tmp_path / "build" / STATUS).write_bytes(b"\n" * 1000)
     with files_of_at_most(1100):
         assert main(["run"]) == 1
-    assert f"File too large: {tmp_path / 'build' / batch.STATUS}" in capsys.readouterr().out
-    assert not lines(tmp_path / "begun") and not batch.latest(tmp_path / "build")
+    assert f"File too large: {tmp_path / 'build' / STATUS}" in capsys.readouterr().out
+    assert not lines(tmp_path / "begun") and not latest(tmp_path / "build")
     assert main(["status"]) == 0
 
 
@@ -172,13 +178,13 @@ def without_rights(command=()):
     return ("setpriv", "--bounding-set=-dac_override,-dac_read_search", *command) if os.geteuid() == 0 else command
 
 
-def test_a_folder_that_cannot_be_written_to(notebook, tmp_path, runner):
+def test_a_folder_that_cannot_be_written_to(notebook, tmp_path, command_line):
     notebook(counting(tmp_path / "begun"))
     out = tmp_path / "out"
     out.mkdir(mode=0o555)
-    refused = runner("run", "--out", out, before=without_rights())
-    words = refused.communicate(timeout=60)[1]
-    assert refused.returncode == 1 and words == f"kscore: Permission denied: {out / batch.STATUS}\n"
+    refused = command_line("run", "--out", out, before=without_rights())
+    words = refused.communicate(timeout=PATIENCE)[1]
+    assert refused.returncode == 1 and words == f"kscore: Permission denied: {out / STATUS}\n"
     assert not lines(tmp_path / "begun") and not list(out.iterdir())
 
 
@@ -192,49 +198,27 @@ def test_a_file_in_the_place_of_the_folder(notebook, tmp_path, capsys):
 
 # A study
 
-def tiny(**changes):
-    fields = {"env": "CartPole-v1", "algorithm": "reinforce", "threshold": None, "hidden": (8,), "max_episodes": 8}
-    return RunConfig(**{**fields, **changes})
-
-
-ARMS = {"zscore": tiny(), "none": tiny(normalizer={"name": "none"})}
+ARMS = {name: tiny(normalizer={"name": name}, max_episodes=8) for name in ("zscore", "none")}
 ENDLESS = {"endless": tiny(max_episodes=10**9)}
 SEEDS = range(4)
 
 STUDY = """
 import json, signal, sys
-from kscore import experiments
 from kscore.__main__ import main
-from kscore.training import RunConfig
+from kscore.rl import RunConfig
+from kscore.study import plan
 configs = {name: RunConfig(**fields) for name, fields in json.loads(sys.argv[2]).items()}
-experiments.chosen = lambda parts: {"tiny": experiments.Experiment(configs, range(4))}
+plan.chosen = lambda parts: ["tiny"]
+plan.part = lambda name: plan.Part("tiny", configs, range(4))
 signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.exit(main(["study", *sys.argv[3:]]))
 """
 
 
-class InProcess(Executor):
-    """Trains here and notes what."""
-
-    def __init__(self):
-        self.trained = []
-
-    def submit(self, function, config, seed):
-        self.trained.append(study.key(config, seed))
-        future = Future()
-        future.set_result(function(config, seed))
-        return future
-
-
-def without_seconds(records):
-    return [{name: list(value) if name in study.RETURNS else value for name, value in record.items()
-             if name != "seconds"} for record in sorted(records, key=study._key_of)]
-
-
 @pytest.fixture(scope="module")
 def whole():
     """What an uninterrupted study records."""
-    return without_seconds(train(config, seed) for config in ARMS.values() for seed in SEEDS)
+    return without_seconds(Record.of(train(config, seed)) for config in ARMS.values() for seed in SEEDS)
 
 
 def goes_on(store, whole):
@@ -247,13 +231,13 @@ def goes_on(store, whole):
 
 
 @pytest.fixture
-def studying(runner, tmp_path):
+def studying(command_line, tmp_path):
     """Start the study in a process of its own and let it get into the middle, where an endless arm keeps it."""
     store = tmp_path / "new" / "runs" / "tiny.jsonl"
 
     def start(arms, workers=1):
         configs = json.dumps({name: config.to_dict() for name, config in arms.items()})
-        process = runner(configs, "--store", store.parent, "--workers", workers, script=STUDY)
+        process = command_line(configs, "--store", store.parent, "--workers", workers, script=STUDY)
         assert eventually(lambda: len(lines(store)) >= 2 * workers)
         return process, store
 
@@ -263,7 +247,7 @@ def studying(runner, tmp_path):
 def test_a_study_that_is_killed_in_the_middle(studying, whole, descendants):
     process, store = studying(ARMS | ENDLESS, workers=2)
     process.kill()
-    assert eventually(lambda: not descendants(), seconds=10)  # its workers would go on, and then wait for ever
+    assert eventually(lambda: not descendants())  # its workers would go on, and then wait for ever
     assert len(lines(store)) == 4
     goes_on(store, whole)
 
@@ -273,7 +257,7 @@ def test_a_study_that_is_stopped_in_the_middle(studying, whole, descendants):
     for worker in workers_of(process):
         worker.send_signal(signal.SIGINT)  # as a terminal does with all; it is for the runner
     process.send_signal(signal.SIGTERM)
-    words = process.communicate(timeout=60)[1]
+    words = process.communicate(timeout=PATIENCE)[1]
     assert process.returncode == 130 and not descendants()
     assert "kscore: stopped. Every finished run is kept; the same command goes on." in words
     assert "Traceback" not in words
@@ -288,18 +272,26 @@ def workers_of(process):
 def test_a_training_process_that_is_killed(studying, whole, descendants):
     process, store = studying(ARMS | ENDLESS)
     workers_of(process)[0].kill()
-    words = process.communicate(timeout=60)[1]
+    words = process.communicate(timeout=PATIENCE)[1]
     assert process.returncode == 1 and not descendants()
     assert "kscore: a training process died: killed, or out of memory. Every finished run is kept; the same" in words
     assert "Traceback" not in words
     goes_on(store, whole)
 
 
+@pytest.mark.parametrize("streams", ["closed", "left"])
+def test_a_study_that_nobody_listens_to(command_line, tmp_path, whole, nobody, streams):
+    configs = json.dumps({name: config.to_dict() for name, config in ARMS.items()})
+    without = CLOSED if streams == "closed" else ()
+    alone = command_line(configs, "--store", tmp_path, script=STUDY, before=without, stdout=nobody, stderr=nobody)
+    assert alone.wait() == 0 and without_seconds(study.read(tmp_path / "tiny.jsonl").records) == whole
+
+
 def test_two_studies_on_the_same_store_at_once(studying, whole):
     process, store = studying(ARMS)
     study.run(ARMS, SEEDS, store, InProcess(), progress=False)
-    assert process.communicate(timeout=60) and process.returncode == 0
-    assert study.read(store).damaged == 0 and without_seconds(study._held(store).values()) == whole
+    assert process.communicate(timeout=PATIENCE) and process.returncode == 0
+    assert study.read(store).damaged == 0 and without_seconds(stores.held(store).values()) == whole
     frame = study.run(ARMS, SEEDS, store, Executor(), progress=False)  # there is nothing left to train
     assert len(frame) == len(whole)
 
@@ -334,12 +326,14 @@ def test_a_run_that_diverges_is_a_result_like_others(tmp_path):
 
 
 def test_a_missing_data_folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(study, "ROOT", tmp_path)
-    monkeypatch.setattr(results, "DATA", tmp_path / "data")
+    monkeypatch.setattr(project, "ROOT", tmp_path)
+    monkeypatch.setattr(claims, "DATA", tmp_path / "data")
+    monkeypatch.setattr(project, "is_checkout", lambda: True)
     assert study.recorded(ARMS, SEEDS, "data/runs/tiny.jsonl").empty and not (tmp_path / "data").exists()
-    assert len(study.run(ARMS, [0], "data/runs/tiny.jsonl", InProcess(), progress=False)) == 2  # and it is made
+    assert len(study.run(ARMS, [0], "build/runs/tiny.jsonl", InProcess(), progress=False)) == 2  # and it is made
+    assert (tmp_path / "build" / "runs" / "tiny.jsonl").exists()
     with pytest.raises(FileNotFoundError, match="published.csv"):
-        results.published("T1a")
+        claims.published("T1a")
 
 
 # A journal

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kscore.filters import Belief, adaptive_filter_series, filter_series, steady_state
-from kscore.normalizers import NORMALIZERS, Normalizer, make
+from kscore.normalizers import NORMALIZERS, Normalizer, make, option_names, spelled_out
 
 MODES = ("stream", "refit", "innovation")
 CONFIGS = {
@@ -256,6 +256,27 @@ def test_what_does_not_carry_on_forgets_other_episodes(label):
     np.testing.assert_array_equal(normalizer(EPISODES[2]), built(label)(EPISODES[2]))
 
 
+def centres(label: str) -> list[np.ndarray]:
+    """What the returns of each episode are held against, from the filter alone."""
+    if "refit" in label:
+        return [np.full(len(returns), filtered(CONFIGS[label], returns).mean[-1]) for returns in EPISODES]
+    belief = filtered(CONFIGS[label], np.concatenate(EPISODES))
+    ends = np.cumsum([len(returns) for returns in EPISODES])[:-1]
+    return np.split(belief.prior_mean if "innovation" in label else belief.mean, ends)
+
+
+@pytest.mark.parametrize("label", KSCORES)
+def test_the_scale_can_be_the_deviation_of_the_episodes_returns(label):  # R4
+    mixed, plain = built(label, scale="returns"), built(label)
+    for returns, centre in zip(EPISODES, centres(label), strict=True):
+        scores, own = mixed(returns), plain(returns)
+        close(scores, (returns - centre) / (returns.std() + 1e-8))
+        assert len(returns) == 1 or not np.allclose(scores, own)
+        assert mixed.state_dict() == plain.state_dict()
+    mixed.frozen = True
+    close(mixed(EPISODES[0]), (EPISODES[0] - mixed.x) / (EPISODES[0].std() + 1e-8))
+
+
 def test_order_matters_to_the_kscore_and_not_to_the_zscore():  # D4
     returns = EPISODES[0]
     backwards = {name: make(name)(returns[::-1])[::-1] for name in ("kscore", "zscore")}
@@ -475,10 +496,11 @@ BAD_OPTIONS = {
     "eps": [0, -1e-8],
     "variant": ["simpel"],
     "mode": ["streem", None],
+    "scale": ["return", None],
     "R_timing": ["now"],
 }
 NOT_A_NUMBER = [NAN, float("inf"), "0.5", True, None]
-WORDS = ("variant", "mode", "R_timing")
+WORDS = ("variant", "mode", "scale", "R_timing")
 
 
 @pytest.mark.parametrize(
@@ -519,6 +541,26 @@ def test_a_bad_episode_is_named_with_its_value_and_teaches_nothing(label, return
     before = normalizer.state_dict()
     rejects(lambda: normalizer(returns), "returns", shown)
     assert normalizer.state_dict() == before
+
+
+# --- settings ------------------------------------------------------------------------------------------------------
+
+
+def test_a_normalizer_spelled_out_has_every_option_and_makes_the_same():
+    assert spelled_out("none") == {"name": "none"}
+    assert spelled_out("running") == {"name": "running", "eps": 1e-8}
+    assert spelled_out("ema", decay=np.float32(0.5)) == {"name": "ema", "eps": 1e-8, "decay": 0.5}
+    assert spelled_out("kscore", mode="refit", Q=1) == {
+        "name": "kscore", "variant": "simple", "mode": "refit", "scale": "belief", "Q": 1.0, "R": 1e-2, "alpha": 0.9,
+        "R_timing": "after", "x0": 0.0, "P0": 1.0, "eps": 1e-8}
+
+
+@every_config
+def test_spelling_out_twice_changes_nothing(label):
+    once = spelled_out(**CONFIGS[label])
+    assert spelled_out(**once) == once == json.loads(json.dumps(once))
+    assert list(once) == ["name", *option_names(CONFIGS[label]["name"])]
+    np.testing.assert_array_equal(make(**once)(EPISODES[0]), built(label)(EPISODES[0]))
 
 
 # --- manners -------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from kscore import DATA, ROOT
+from kscore.project import DATA, ROOT
 
 
 def read(name):
@@ -26,12 +26,22 @@ def pinned():
     return dict(line.lower().replace("_", "-").split("==") for line in lines)
 
 
-def test_environment_yml_points_at_the_same_set_as_the_makefile(project):
+def test_environment_yml_installs_the_same_set_as_the_makefile(project):
     *conda, pip = yaml.safe_load(read("environment.yml"))["dependencies"]
     assert conda == ["python=3.11", "pip"]
     assert pip == {"pip": ["-c constraints.txt", "-e .[test]"]}
-    assert "-c constraints.txt -e '.[test]'" in read("Makefile")
+    assert "-c constraints.txt -e '.[$*]'" in read("Makefile")
     assert project["requires-python"] == ">=3.11"
+
+
+def test_every_target_installs_an_extra_that_is_there(project):
+    extras = set(project["optional-dependencies"])
+    assert extras == {"rl", "notebooks", "cluster", "book", "teach", "test", "bench"}
+    assert {name.split("-")[1] for name in re.findall(r"\.installed-\w+", read("Makefile"))} <= extras
+
+
+def test_the_core_needs_numpy_alone(project):
+    assert [re.split("[<>=]", line)[0] for line in project["dependencies"]] == ["numpy"]
 
 
 def test_every_dependency_is_pinned_at_an_allowed_version(project):
@@ -45,7 +55,7 @@ def test_every_dependency_is_pinned_at_an_allowed_version(project):
 
 
 def test_torch_is_pinned_exactly(project):
-    assert "torch==2.13.0" in project["dependencies"]
+    assert "torch==2.13.0" in project["optional-dependencies"]["rl"]
 
 
 @pytest.mark.parametrize("target", ["run", "test"])

@@ -10,8 +10,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.stats import weibull_min
 
-from kscore import stats
-from kscore.stats import Times
+from kscore.analysis import stats
+from kscore.analysis.stats import Times
 
 property_test = settings(max_examples=40, deadline=None, derandomize=True, database=None)
 CAP = 12
@@ -83,6 +83,7 @@ def test_restricted_mean_by_hand(cap, mean):
 @pytest.mark.parametrize(("arm", "median"), [
     ("3+ 6 2 3 8+ 5+ 3", 6), ("1 2 3 4", 2), ("1 2 3", 2), ("7", 7), ("1 2+ 3 4", 3), ("2 5+ 5+", math.inf),
     ("5+ 5+", math.inf), ("2 2+ 3+ 1", 2),
+    (" ".join(map(str, range(1, 102))), 51),  # after the 50th of 101 half of them are not yet there
     (" ".join(map(str, range(1, 25))), 12),  # where the product of 12 rounded factors comes out above a half
 ])
 def test_median_by_hand(arm, median):

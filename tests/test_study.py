@@ -1,11 +1,10 @@
-"""The study runner: nothing is trained twice, nothing is lost, and what is read back is what was trained."""
+"""The study runner: nothing is trained twice, nothing is lost, and the archive is written to by nobody else."""
 
-import dataclasses
+import contextlib
 import fcntl
 import json
 import multiprocessing
 import os
-import random
 import subprocess
 import sys
 import threading
@@ -13,72 +12,29 @@ import warnings
 from concurrent.futures import Executor, Future
 
 import pytest
+import small_runs
+from small_runs import ARMS, SEEDS, InProcess, key_of, run, tiny, without_seconds
 
-from kscore import ROOT, experiments, normalizers, study
+from kscore import journal, project, study
 from kscore.__main__ import main
-from kscore.training import PROTOCOL_VERSION, RunConfig, train
-
-
-def tiny(**changes):
-    fields = {"env": "CartPole-v1", "algorithm": "reinforce", "threshold": None, "hidden": (8,), "max_episodes": 3}
-    return RunConfig(**{**fields, **changes})
-
-
-ARMS = {"zscore": tiny(), "none": tiny(normalizer={"name": "none"})}
-SEEDS = [0, 1, 2]
-
-
-class Later(Future):
-    """A future that is ready, but does its work only when it is asked for the result: no thread, no waiting."""
-
-    def __init__(self, work):
-        super().__init__()
-        self.set_result(None)
-        self.work = work
-
-    def result(self, timeout=None):
-        return self.work()
-
-
-class InProcess(Executor):
-    """Trains here, notes what, and is interrupted by the user after so many runs."""
-
-    def __init__(self, interrupted_after=None):
-        self.trained, self.interrupted_after = [], interrupted_after
-
-    def submit(self, function, config, seed):
-        return Later(lambda: self._work(function, config, seed))
-
-    def _work(self, function, config, seed):
-        if len(self.trained) == self.interrupted_after:
-            raise KeyboardInterrupt
-        self.trained.append(study.key(config, seed))
-        return function(config, seed)
-
-
-def run(store, configs=ARMS, seeds=SEEDS, executor=None):
-    """Run a study in this process; return its frame and the keys of what was trained for it."""
-    executor = executor or InProcess()
-    frame = study.run(configs, seeds, store, executor, progress=False)
-    return frame, executor.trained
+from kscore.rl import train
+from kscore.study import plan, workers
+from kscore.study import store as stores
+from kscore.study.records import Record, key
 
 
 def keys(configs=ARMS, seeds=SEEDS):
-    return sorted(study.key(config, seed) for config in configs.values() for seed in seeds)
+    return sorted(key(config, seed) for config in configs.values() for seed in seeds)
 
 
-def without_seconds(records):
-    """The records in the order of their keys, plain; how long a run took is all that may differ."""
-    return [{name: list(value) if name in study.RETURNS else value for name, value in record.items()
-             if name != "seconds"} for record in sorted(records, key=study._key_of)]
+def stored_keys(store):
+    return sorted(record.key for record in study.read(store).records)
 
 
 @pytest.fixture(scope="session")
-def whole(tmp_path_factory):
+def whole():
     """The lines of an uninterrupted study."""
-    store = tmp_path_factory.mktemp("whole") / "runs.jsonl"
-    run(store)
-    return store.read_bytes().splitlines(keepends=True)
+    return small_runs.lines()
 
 
 @pytest.fixture
@@ -99,12 +55,13 @@ def test_a_study_trains_every_arm_on_every_seed_once(store):
     frame, trained = run(store)
     assert sorted(trained) == keys()
     assert list(zip(frame.arm, frame.seed, strict=True)) == [(arm, seed) for arm in ARMS for seed in SEEDS]
-    assert sorted(map(study._key_of, study.read(store).records)) == keys()
+    assert stored_keys(store) == keys()
 
 
 def test_what_the_store_holds_is_what_training_returns(store):
     run(store, seeds=[1])
-    assert without_seconds(study.read(store).records) == without_seconds([train(config, 1) for config in ARMS.values()])
+    trained = [Record.of(train(config, 1)) for config in ARMS.values()]
+    assert without_seconds(study.read(store).records) == without_seconds(trained)
 
 
 def test_a_finished_study_asks_nothing_of_the_executor(store, whole):
@@ -118,9 +75,19 @@ def test_only_what_is_missing_is_trained(store, whole):
     store.write_bytes(b"".join(whole))
     more = ARMS | {"ema": tiny(normalizer={"name": "ema"})}
     frame, trained = run(store, more, [1, 7])
-    assert sorted(trained) == sorted([study.key(more["ema"], 1), *(study.key(config, 7) for config in more.values())])
+    assert sorted(trained) == sorted([key(more["ema"], 1), *(key(config, 7) for config in more.values())])
     assert len(frame) == 6 and set(frame.seed) == {1, 7}
     assert store.read_bytes().startswith(b"".join(whole))  # only ever appended to
+
+
+def test_what_lies_in_a_store_beside_is_read_and_not_copied(store, whole):
+    beside = store.with_name("beside.jsonl")
+    beside.write_bytes(b"".join(whole[:4]))
+    store.write_bytes(whole[4])
+    frame, trained = run(store, beside=[beside])
+    assert trained == [key_of(whole[5])] and len(frame) == 6
+    assert beside.read_bytes() == b"".join(whole[:4])
+    assert stored_keys(store) == sorted(map(key_of, whole[4:]))
 
 
 def test_a_run_that_is_asked_for_twice_is_trained_once(store):
@@ -129,19 +96,48 @@ def test_a_run_that_is_asked_for_twice_is_trained_once(store):
     assert len(trained) == 1 and len(frame) == 4
 
 
-def test_one_and_one_point_zero_are_the_same_setting():
-    whole, broken = (tiny(normalizer={"name": "kscore", "Q": Q}) for Q in (1, 1.0))
-    assert study.key(whole, 0) == study.key(broken, 0)
+def test_the_own_store_has_the_last_word(store, whole):
+    other = json.loads(whole[0]) | {"steps": 777}
+    beside = store.with_name("beside.jsonl")
+    beside.write_bytes(b"".join(whole))
+    store.write_text(json.dumps(other) + "\n")
+    frame, trained = run(store, beside=[beside])
+    assert not trained and 777 in set(frame.steps)
 
 
 def test_a_study_says_how_much_is_missing(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(study, "run", lambda *_: None)
-    recorded = experiments.RUNS / "cartpole_ppo_released.jsonl"
-    (tmp_path / recorded.name).write_bytes(b"".join(recorded.read_bytes().splitlines(keepends=True)[:90]))
-    assert main(["study", "cartpole_ppo_released", "--store", str(tmp_path)]) == 0
+    archive, own = tmp_path / "archive", tmp_path / "own"
+    recorded = project.ARCHIVE / "cartpole_ppo_released.jsonl"
+    for folder, some in ((archive, slice(90)), (own, slice(80, 93))):
+        folder.mkdir()
+        (folder / recorded.name).write_bytes(b"".join(recorded.read_bytes().splitlines(keepends=True)[some]))
+    monkeypatch.setattr("kscore.__main__.ARCHIVE", archive)
+    asked = []
+    monkeypatch.setattr(study, "runs", lambda part, folder, executor, **_: asked.append((part.name, folder)))
+    monkeypatch.setattr(study, "record", lambda part, executor, **_: asked.append(part.name))
+    assert main(["study", "cartpole_ppo_released", "--store", str(own)]) == 0
+    assert main(["study", "cartpole_ppo_released", "--record"]) == 0
+    monkeypatch.setattr("kscore.__main__.ARCHIVE", project.ARCHIVE)
     assert main(["study", "cartpole_ppo_released"]) == 0
-    assert capsys.readouterr().out == ("cartpole_ppo_released: 100 runs, 10 of them to be trained\n"
-                                       "cartpole_ppo_released: 100 runs, none of them to be trained\n")
+    assert capsys.readouterr().out == ("cartpole_ppo_released: 100 runs, 7 of them missing\n"
+                                       "cartpole_ppo_released: 100 runs, 10 of them missing\n"
+                                       "cartpole_ppo_released: 100 runs, none of them missing\n")
+    name = "cartpole_ppo_released"
+    assert asked == [(name, own), name, (name, project.ROOT / "build" / "runs")]
+
+
+@pytest.fixture
+def nothing_to_train(monkeypatch):
+    """Let a test fail at once, and not train for hours, if recorded runs are not found."""
+    monkeypatch.setattr(workers, "trained", lambda missing, *_: pytest.fail(f"{len(missing)} runs are missing"))
+
+
+@pytest.mark.usefixtures("nothing_to_train")
+def test_a_tuned_part_is_made_of_the_winners_of_its_grids(tmp_path, capsys):
+    assert main(["study", "tuned_ppo", "--store", str(tmp_path)]) == 0  # all of it is in the archive
+    said = capsys.readouterr().out.splitlines()
+    grids = [f"tuning_ppo_{kind}: 200 runs" for kind in ("stream", "refit", "ema")]
+    assert said == [f"{part}, none of them missing" for part in (*grids, "tuned_ppo: 150 runs")]
 
 
 def test_a_study_goes_through_the_seeds_one_by_one_over_all_arms(store):
@@ -169,15 +165,68 @@ def test_recorded_reads_without_training(store, whole):
     assert study.recorded(ARMS, SEEDS, store.with_name("nothing.jsonl")).empty
 
 
+def test_recorded_reads_several_stores(store, whole):
+    stores_ = [store.with_name(f"{i}.jsonl") for i in range(3)]
+    for i, path in enumerate(stores_):
+        path.write_bytes(b"".join(whole[2 * i:2 * i + 2]))
+    assert len(study.recorded(ARMS, SEEDS, *stores_)) == 6
+
+
+@pytest.mark.parametrize("seed", [2**63, 2**64, -1, 1.0, True, "1", None])
+@pytest.mark.parametrize("ask", [
+    lambda seed, store: study.run(ARMS, [0, seed], store, Executor(), progress=False),
+    lambda seed, store: study.recorded(ARMS, [0, seed], store),
+    lambda seed, store: train(ARMS["none"], seed),
+    lambda seed, store: study.part("cartpole_ppo", first_seed=[seed] if seed is None else seed),
+], ids=["run", "recorded", "train", "part"])
+def test_a_seed_that_cannot_be_is_refused_by_name(store, ask, seed):
+    sentence = rf"^(seeds?|first_seed) must be a whole number of at least 0 and at most {2**63 - 1}, got "
+    with pytest.raises(ValueError, match=sentence):
+        ask(seed, store)
+    assert not store.exists()
+
+
+def test_the_largest_seed_can_be_trained_and_read_back(store):
+    frame, _ = run(store, seeds=[2**63 - 1])
+    assert list(frame.seed) == [2**63 - 1] * 2
+    assert list(study.recorded(ARMS, [2**63 - 1], store).seed) == [2**63 - 1] * 2
+
+
+# Processes
+
 @pytest.mark.parametrize("threads", [None, "3"])
 def test_spawned_processes_use_one_thread_each_and_the_setting_is_put_back(monkeypatch, threads):
     monkeypatch.setenv("OMP_NUM_THREADS", threads or "")
+    monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "7")
     if threads is None:
         monkeypatch.delenv("OMP_NUM_THREADS")
     with pytest.raises(KeyboardInterrupt), study.processes():  # nothing is submitted, so no process starts
-        assert os.environ["OMP_NUM_THREADS"] == "1"
+        assert os.environ["OMP_NUM_THREADS"] == "1" and os.environ["MALLOC_TRIM_THRESHOLD_"] == "131072"
         raise KeyboardInterrupt
-    assert os.environ.get("OMP_NUM_THREADS") == threads
+    assert os.environ.get("OMP_NUM_THREADS") == threads and os.environ["MALLOC_TRIM_THRESHOLD_"] == "7"
+
+
+@pytest.mark.parametrize("count", [0, -1, 2.0, True, "2"])
+def test_a_number_of_workers_that_cannot_be_gets_a_sentence(count):
+    with pytest.raises(ValueError, match=f"workers must be a whole number of at least 1, got {count!r}"), \
+            study.processes(count):
+        pass
+
+
+@pytest.mark.parametrize(("asked", "made"), [(None, os.cpu_count()), (1, 1), (5, 5)])
+def test_there_are_as_many_processes_as_asked_for_or_one_a_core(asked, made):
+    with study.processes(asked) as pool:
+        assert pool._max_workers == made
+
+
+@pytest.mark.parametrize("asked", ["argument", "environment"])
+def test_a_scheduler_does_the_work_where_one_is_named(monkeypatch, asked):
+    lent = []
+    monkeypatch.setattr(workers.cluster, "executor", lambda address: lent.append(address) or workers.nullcontext("it"))
+    if asked == "environment":
+        monkeypatch.setenv("DASK_SCHEDULER_ADDRESS", "tcp://here:1")
+    with study.processes(scheduler="tcp://here:1" if asked == "argument" else None) as pool:
+        assert pool == "it" and lent == ["tcp://here:1"]
 
 
 def test_a_borrowed_executor_stays_open(store):
@@ -192,6 +241,56 @@ def test_a_borrowed_executor_stays_open(store):
     assert not executor.closed
 
 
+def test_progress_counts_the_runs_that_are_trained(store, whole, monkeypatch, capsys):
+    monkeypatch.setattr("kscore.progress.OFTEN", 0.0)
+    store.write_bytes(b"".join(whole[:3]))
+    study.run(ARMS, SEEDS, store, InProcess())
+    said = [line.partition(",")[0] for line in capsys.readouterr().err.splitlines()]
+    assert said == [f"training: {done} of 3 runs" for done in (0, 1, 2)]
+    study.run(ARMS, SEEDS, store, InProcess())
+    assert not capsys.readouterr().err  # nothing is missing, nothing is said
+
+
+def test_a_training_that_nobody_waits_for_any_more_ends(monkeypatch):
+    workers._go_on_if_wanted()
+    wanted = threading.Event()
+    monkeypatch.setattr(workers, "_unwanted", wanted)
+    assert workers._train(tiny(), 0)["episodes"] == 3
+    wanted.set()
+    with pytest.raises(KeyboardInterrupt):
+        workers._train(tiny(), 0)
+
+
+def test_a_worker_ends_its_training_when_the_line_is_closed_and_itself_when_nobody_is_left(monkeypatch):
+    end, line = multiprocessing.Pipe(duplex=False)
+    ended, wanted = [], threading.Event()
+    monkeypatch.setattr(workers, "_unwanted", wanted)
+    monkeypatch.setattr(workers.multiprocessing, "parent_process", lambda: threading.Thread(target=ended.append))
+    monkeypatch.setattr(threading.Thread, "join", lambda self, timeout=None: ended.append(wanted.is_set()))
+    monkeypatch.setattr(workers.os, "_exit", ended.append)
+    line.close()
+    workers._listen(end)
+    assert ended == [True, 1]
+
+
+@pytest.mark.parametrize("interrupted", [True, False])
+def test_workers_are_told_to_stop_before_they_are_waited_for_if_there_was_an_interruption(monkeypatch, interrupted):
+    told = []
+
+    class Pool:
+        def __init__(self, count, context, initializer, arguments):
+            self.end, = arguments
+
+        def shutdown(self, cancel_futures):
+            told.append((self.end.poll(0), cancel_futures))
+
+    monkeypatch.setattr(workers, "ProcessPoolExecutor", Pool)
+    with contextlib.suppress(KeyboardInterrupt), study.processes(1):
+        if interrupted:
+            raise KeyboardInterrupt
+    assert told == [(interrupted, True)]
+
+
 # Interruptions
 
 @pytest.mark.parametrize("finished", [0, 1, 4])
@@ -199,11 +298,11 @@ def test_an_interrupted_study_goes_on_where_it_stopped(store, whole, finished):
     first, second = InProcess(interrupted_after=finished), InProcess()
     with pytest.raises(KeyboardInterrupt):
         run(store, executor=first)
-    assert sorted(map(study._key_of, study.read(store).records)) == sorted(first.trained)
+    assert stored_keys(store) == sorted(first.trained)
     assert len(first.trained) == finished
     run(store, executor=second)
     assert sorted(first.trained + second.trained) == keys()
-    assert without_seconds(study.read(store).records) == without_seconds(map(json.loads, whole))
+    assert without_seconds(study.read(store).records) == without_seconds(map(Record.parse, whole))
 
 
 def test_an_interrupted_study_cancels_what_waits(store):
@@ -231,7 +330,8 @@ def test_what_waits_is_cancelled_when_the_store_cannot_be_written(store):
         def submit(self, function, config, seed):
             future = Future()
             if not waiting:
-                future.set_result({"loss": float("nan")})  # JSON has no NaN, so that appending it is an error
+                nan = {"loss": float("nan")}  # JSON has none, so that appending it is an error
+                future.set_result(nan | {"made_by": workers.cluster.made_by()})
             waiting.append(future)
             return future
 
@@ -241,230 +341,246 @@ def test_what_waits_is_cancelled_when_the_store_cannot_be_written(store):
     assert store.read_bytes() == b""
 
 
-# Damaged lines
-
-def damaged_then_run(store, lines):
-    """Write a damaged store, run the study on it, and return what was trained."""
-    store.write_bytes(b"".join(lines))
-    with pytest.warns(UserWarning, match=r"runs\.jsonl: 1 damaged lines were passed over"):
-        frame, trained = run(store)
-    assert len(frame) == 6
-    return trained
+def test_a_store_that_cannot_be_written_is_told_before_anything_is_trained(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError), warnings.catch_warnings():
+        study.run(ARMS, SEEDS, tmp_path / "file" / "runs.jsonl", Executor(), progress=False)
 
 
-@pytest.mark.parametrize("kept", [1, 0.5, -2])
-def test_a_torn_last_line_is_counted_and_its_run_done_again(store, whole, kept):
-    *lines, last = whole
-    torn = last[:int(len(last) * kept)] if isinstance(kept, float) else last[:kept]
-    assert damaged_then_run(store, [*lines, torn]) == [study._key_of(json.loads(last))]
-    contents = study.read(store)
-    assert (contents.damaged, contents.foreign) == (1, 0)
-    assert without_seconds(contents.records) == without_seconds(map(json.loads, whole))
-    assert store.read_bytes().startswith(b"".join(lines) + torn + b"\n")  # the next record has a line of its own
+# Runs that raise
+
+@pytest.fixture
+def failing(monkeypatch):
+    """Let the training of one of the seeds raise; return the set of those that do."""
+    seeds, right = {1}, train
+
+    def sometimes(config, seed, progress=None):
+        if seed in seeds:
+            raise OSError(f"the environment of seed {seed} is broken")
+        return right(config, seed, progress)
+
+    monkeypatch.setattr("kscore.rl.training.train", sometimes)
+    return seeds
 
 
-def test_a_last_line_that_only_lacks_its_end_is_whole(store, whole):
-    store.write_bytes(b"".join(whole[:-1])[:-1])
-    _, trained = run(store)
-    assert trained == [study._key_of(json.loads(whole[-1]))]
-    contents = study.read(store)
-    assert contents.damaged == 0 and len(contents.records) == 6
+def test_a_run_that_raises_is_recorded_as_failed_and_the_others_go_on(store, whole, failing):
+    executor = InProcess()
+    with pytest.raises(study.FailedRuns, match=r"^2 of 6 runs failed, the first, seed 1 of normalizer 'zscore', with "
+                                               r"OSError: the environment of seed 1 is broken; they are recorded as "
+                                               rf"failed in {store}, "):
+        run(store, executor=executor)
+    assert sorted(executor.trained) == keys() == stored_keys(store)
+    statuses = {(record.seed, record.status) for record in study.read(store).records}
+    assert statuses == {(0, "censored"), (1, "failed"), (2, "censored")}
 
 
-@pytest.mark.parametrize("corrupt", [
-    lambda line: line.replace(b'"config"', b'"confug"', 1), lambda line: line[:40] + line[90:],
-    lambda line: b"\x00" * len(line) + b"\n", lambda line: line.replace(b'"seed"', b'"s\xff\xfed"'),
-    lambda line: b"[1, 2]\n", lambda line: b"17\n", lambda line: b"null\n",
-    lambda line: line.replace(b'"zscore"', b'"zscroe"').replace(b'"none"', b'"nnoe"'),
-], ids=["field", "gap", "zeros", "bytes", "list", "number", "null", "normalizer"])
-def test_a_corrupted_middle_line_is_counted_and_its_run_done_again(store, whole, corrupt):
-    lines = [*whole[:2], corrupt(whole[2]), *whole[3:]]
-    assert damaged_then_run(store, lines) == [study._key_of(json.loads(whole[2]))]
-    contents = study.read(store)
-    assert contents.damaged == 1
-    assert without_seconds(contents.records) == without_seconds(map(json.loads, whole))
-    assert store.read_bytes().startswith(b"".join(lines))
+def test_a_run_that_failed_is_tried_again_only_if_asked_for(store, whole, failing):
+    with pytest.raises(study.FailedRuns):
+        run(store)
+    failing.clear()
+    before = store.read_bytes()
+    with pytest.raises(study.FailedRuns):
+        study.run(ARMS, SEEDS, store, Executor(), progress=False)  # which could not train anything
+    assert store.read_bytes() == before
+    frame, trained = run(store, retry_failed=True)
+    assert sorted(trained) == keys(seeds=[1]) and set(frame.status) == {"censored"}
+    assert run(store)[1] == []
 
 
-@pytest.mark.parametrize("change", [
-    *({name: None} for name in ("train_returns", "eval_returns", "status", "solved", "solved_at", "episodes", "steps")),
-    {"seed": [1]}, {"train_returns": ["x"]}, {"solved_at": {"evaluation": None}}, {"config": {"normalizer": {}}},
-], ids=str)
-def test_a_record_that_lacks_something_is_damaged(store, whole, change):
-    record = json.loads(whole[2]) | change
-    lacking = {name: value for name, value in record.items() if value is not None or name == "reason"}
-    lines = [*whole[:2], json.dumps(lacking).encode() + b"\n", *whole[3:]]
-    assert damaged_then_run(store, lines) == [study._key_of(json.loads(whole[2]))]
-    assert without_seconds(study.read(store).records) == without_seconds(map(json.loads, whole))
+def test_a_run_that_failed_is_no_result(store, failing):
+    with pytest.raises(study.FailedRuns):
+        run(store)
+    assert set(study.recorded(ARMS, SEEDS, store).seed) == {0, 2}
+    assert len(study.run(ARMS, [0, 2], store, Executor(), progress=False)) == 4  # which nobody asked for
 
 
-def test_empty_lines_do_no_harm(store, whole):
-    store.write_bytes(b"\n" + b"\n".join(whole) + b"\n\n")
-    contents = study.read(store)
-    assert len(contents.records) == 6 and contents.damaged == 0
+def test_a_failure_hides_no_run_that_went_well(store, whole, failing):
+    beside = store.with_name("beside.jsonl")
+    beside.write_bytes(b"".join(whole))
+    with pytest.raises(study.FailedRuns):
+        run(store)
+    assert run(store, beside=[beside])[1] == [] == run(beside, beside=[store])[1]
 
 
-def test_records_of_another_protocol_are_passed_over(store, whole):
-    old = [line.replace(b'"protocol":%d' % PROTOCOL_VERSION, b'"protocol":%d' % (PROTOCOL_VERSION - 1))
-           .replace(b'"episodes":3', b'"episodes":999') for line in whole[:4]]
-    store.write_bytes(b"".join(old + whole[4:]))
-    with pytest.warns(UserWarning, match=rf"4 records of another protocol version than {PROTOCOL_VERSION}"):
-        assert len(study.recorded(ARMS, SEEDS, store)) == 2
-    with pytest.warns(UserWarning, match="another protocol"):
-        frame, trained = run(store)
-    assert sorted(trained) == sorted(study._key_of(json.loads(line)) for line in whole[:4])
-    assert list(frame.episodes) == [3] * 6
-    assert study.read(store).foreign == 4  # they stay for whoever checks out the old code
-    assert without_seconds(study.read(store).records) == without_seconds(map(json.loads, whole))
+def test_failed_runs_of_a_part_are_tried_again_where_it_is_kept(tmp_path, root, archive, part, failing):
+    with pytest.raises(study.FailedRuns):
+        study.runs(part, tmp_path / "own", InProcess(), progress=False)
+    with pytest.raises(study.FailedRuns):
+        study.record(part, InProcess())
+    failing.clear()
+    for again in (lambda executor: study.runs(part, tmp_path / "own", executor, archive=False, progress=False,
+                                              retry_failed=True),
+                  lambda executor: study.record(part, executor, retry_failed=True)):
+        executor = InProcess()
+        assert len(again(executor)) == 6 and sorted(executor.trained) == keys(seeds=[1])
 
 
-# Keys
+# The archive
 
-CHANGED = {
-    "env": "Acrobot-v1", "algorithm": "ppo", "normalizer": {"name": "none"}, "signal": "advantages",
-    "normalize_advantages": True, "gamma": 0.9, "lam": 0.9, "epochs": 3, "clip": 0.1, "policy_reduction": "mean",
-    "value_reduction": "sum", "learning_rate": 0.02, "hidden": (8, 8), "activation": "prelu", "dropout": 0.1,
-    "threshold": 9.0, "criterion": "both", "window": 3, "full_window": False, "evaluate_every": 2, "max_episodes": 4,
-}
-CHANGED_OPTIONS = {
-    "none": {}, "zscore": {"eps": 1e-6}, "running": {"eps": 1e-6}, "ema": {"eps": 1e-6, "decay": 0.9},
-    "kscore": {"variant": "adaptive", "mode": "refit", "scale": "returns", "Q": 0.5, "R": 0.5, "alpha": 0.5, "x0": 1.0,
-               "P0": 2.0, "R_timing": "before", "eps": 1e-6},
-}
+WITH_ARCHIVE = ("kscore.study.store", "kscore.study.runs", "kscore.__main__")
 
 
-def defaults(kind):
-    return {f.name: f.default for f in dataclasses.fields(kind) if f.init and f.default is not dataclasses.MISSING}
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    """A checkout in place of the real one, so that no mistake reaches the real archive; some ways lead to its own."""
+    folder = tmp_path / "project"
+    archive = folder / "data" / "runs"
+    for some in (archive, folder / "data" / "paper", folder / "notebooks"):
+        some.mkdir(parents=True)
+    monkeypatch.setattr(project, "ROOT", folder)
+    monkeypatch.setattr(project, "is_checkout", lambda: True)
+    for module in WITH_ARCHIVE:
+        monkeypatch.setattr(sys.modules[module], "ARCHIVE", archive)
+    (archive / "recorded.jsonl").write_text("")
+    (tmp_path / "link").symlink_to(archive, target_is_directory=True)
+    (tmp_path / "file.jsonl").symlink_to(archive / "recorded.jsonl")
+    (tmp_path / "new.jsonl").symlink_to(archive / "not_yet.jsonl")
+    return folder
 
 
-def test_the_lists_of_settings_are_complete():
-    assert set(CHANGED) == {f.name for f in dataclasses.fields(RunConfig)}
-    assert {name: set(options) for name, options in CHANGED_OPTIONS.items()} == \
-        {name: {f.name for f in dataclasses.fields(kind) if f.init} for name, kind in normalizers.NORMALIZERS.items()}
+@pytest.fixture
+def archive(root):
+    return root / "data" / "runs"
 
 
-def test_every_changed_setting_and_seed_has_a_key_of_its_own():
-    changed = [tiny(**{name: value}) for name, value in CHANGED.items()]
-    found = {study.key(config, 0) for config in [tiny(), *changed]} | {study.key(tiny(), 1)}
-    assert len(found) == len(CHANGED) + 2
+@pytest.fixture
+def part():
+    return plan.Part("cartpole_ppo", ARMS, range(3))
 
 
-@pytest.mark.parametrize("name", CHANGED_OPTIONS)
-def test_every_changed_option_has_a_key_of_its_own(name):
-    options = [{}, *({option: value} for option, value in CHANGED_OPTIONS[name].items())]
-    assert len({study.key(tiny(normalizer={"name": name, **some}), 0) for some in options}) == len(options)
+def sizes(folder):
+    return {path.name: path.stat().st_size for path in folder.rglob("*")}
 
 
-def test_settings_at_their_defaults_do_not_count():
-    bare = {"env": "CartPole-v1", "algorithm": "ppo", "threshold": None}
-    explicit = RunConfig(**bare, **defaults(RunConfig), normalizer={"name": "zscore"})
-    assert study.key(RunConfig(**bare), 0) == study.key(explicit, 0)
+def test_the_archive_is_where_the_project_has_it():
+    found = {sys.modules[module].ARCHIVE for module in WITH_ARCHIVE}
+    assert found == {project.ARCHIVE} == {project.ROOT / "data" / "runs"}
 
 
-@pytest.mark.parametrize(("name", "kind"), normalizers.NORMALIZERS.items())
-def test_options_at_their_defaults_and_their_order_do_not_count(name, kind):
-    options = list({"name": name, **defaults(kind)}.items())
-    random.Random(0).shuffle(options)
-    assert study.key(tiny(normalizer=dict(options)), 0) == study.key(tiny(normalizer={"name": name}), 0)
-    some = list({"name": name, **CHANGED_OPTIONS[name]}.items())
-    assert study.key(tiny(normalizer=dict(some)), 0) == study.key(tiny(normalizer=dict(reversed(some))), 0)
+@pytest.mark.parametrize("place", [
+    "data/runs/mine.jsonl", "data/runs/recorded.jsonl", "data/runs/deep/er/mine.jsonl",
+    "./data/../data/runs/mine.jsonl", "data/paper/../runs/mine.jsonl", "{root}/data/runs/mine.jsonl",
+    "{root}/notebooks/../data/runs/mine.jsonl", "{tmp}/link/mine.jsonl", "{tmp}/link/../runs/mine.jsonl",
+    "{tmp}/file.jsonl", "{tmp}/new.jsonl",
+])
+def test_a_study_of_ones_own_does_not_write_into_the_archive(tmp_path, root, archive, place):
+    before = sizes(archive)
+    place = place.format(root=root, tmp=tmp_path)
+    with pytest.raises(ValueError, match=r"^store must not lie in the archive, which only `kscore study --record` "
+                                         rf"appends to, got {place}$"):
+        run(place)
+    assert sizes(archive) == before
 
 
-def test_a_run_recorded_before_a_setting_existed_is_still_valid(store, whole):
-    records = [json.loads(line) for line in whole]
-    for record in records:
-        del record["config"]["signal"], record["config"]["full_window"]
-        study.append(store, record)
-    _, trained = run(store)
-    assert trained == []
+@pytest.mark.usefixtures("nothing_to_train")
+@pytest.mark.parametrize("place", ["data/runs", "build/../data/runs", "{tmp}/link"])
+def test_no_part_is_trained_into_the_archive_by_naming_it_as_the_store(tmp_path, archive, part, place, capsys):
+    recorded = project.ARCHIVE / "cartpole_ppo_released.jsonl"
+    (archive / recorded.name).write_bytes(recorded.read_bytes())  # so that nothing is missing
+    before = sizes(archive)
+    place = place.format(tmp=tmp_path)
+    with pytest.raises(ValueError, match="store must not lie in the archive"):
+        study.runs(part, place, InProcess(), progress=False)
+    assert main(["study", "cartpole_ppo_released", "--store", place]) == 2
+    assert "store must not lie in the archive" in capsys.readouterr().err
+    assert sizes(archive) == before
 
 
-@pytest.mark.parametrize("setting", sorted(defaults(RunConfig)))
-def test_any_setting_may_be_a_new_one(setting):
-    config = RunConfig(env="CartPole-v1", algorithm="ppo", threshold=None)
-    old = config.to_dict()
-    del old[setting]
-    assert study._key_of({"config": old, "seed": 3}) == study.key(config, 3)
+def test_a_folder_beside_the_archive_is_not_the_archive(tmp_path, archive):
+    for place in (archive.with_name("runs2") / "mine.jsonl", archive / ".." / "mine.jsonl", tmp_path / "runs.jsonl"):
+        assert stores.check_own(place) == place
 
 
-# The frame
-
-def record(**changes):
-    fields = {"config": {"max_episodes": 100}, "seed": 5, "status": "solved", "solved": True, "episodes": 40,
-              "solved_at": {"evaluation": 40, "training": None}, "train_returns": [1.0, 2.0], "eval_returns": [3.0],
-              "steps": 6, "seconds": 0.5, "reason": None, "versions": {}}
-    return {**fields, **changes}
+def test_runs_of_the_archive_are_read_and_not_copied(tmp_path, archive, part, whole):
+    (archive / part.file).write_bytes(b"".join(whole))
+    frame = study.runs(part, tmp_path / "own", Executor(), progress=False)
+    assert len(frame) == 6 and not (tmp_path / "own").exists()
+    assert (archive / part.file).read_bytes() == b"".join(whole)
 
 
-NEVER = {"evaluation": None, "training": None}
-SEEN = {  # (evaluation, met, training, met)
-    "solved": (record(), (40, True, 40, False)),  # training was watched only until the run stopped
-    "solved by training": (record(solved_at={"evaluation": None, "training": 40}), (40, False, 40, True)),
-    "solved by both": (record(solved_at={"evaluation": 31, "training": 40}), (31, True, 40, True)),
-    "censored": (record(status="censored", solved=False, episodes=100, solved_at=NEVER), (100, False, 100, False)),
-    "censored in one": (record(status="censored", solved=False, episodes=100,
-                               solved_at={"evaluation": 60, "training": None}), (60, True, 100, False)),
-    "diverged": (record(status="diverged", solved=False, episodes=7, solved_at=NEVER), (100, False, 100, False)),
-    "diverged after one": (record(status="diverged", solved=False, episodes=70,
-                                  solved_at={"evaluation": 60, "training": None}), (60, True, 100, False)),
-}
+def test_what_the_archive_lacks_is_trained_into_a_store_of_ones_own(tmp_path, archive, part, whole, capsys):
+    (archive / part.file).write_bytes(b"".join(whole[:4]))
+    executor = InProcess()
+    study.runs(part, tmp_path / "own", executor)
+    assert "training: 0 of 2 runs" in capsys.readouterr().err
+    assert sorted(executor.trained) == sorted(map(key_of, whole[4:])) == stored_keys(tmp_path / "own" / part.file)
+    assert (archive / part.file).read_bytes() == b"".join(whole[:4])
+    assert len(study.runs(part, tmp_path / "own", Executor(), progress=False)) == 6
 
 
-@pytest.mark.parametrize("name", SEEN)
-def test_the_frame_has_censored_times_for_both_criteria(name):
-    made, expected = SEEN[name]
-    row = study.frame({"arm": [made]}).iloc[0]
-    assert (row.evaluation, row.evaluation_arrived, row.training, row.training_arrived) == expected
-    assert (row.arm, row.seed, row.cap, row.status, row.episodes) == ("arm", 5, 100, made["status"], made["episodes"])
-    assert (list(row.train_returns), list(row.eval_returns), row.steps, row.seconds) == ([1.0, 2.0], [3.0], 6, 0.5)
+def test_other_settings_are_other_runs_and_leave_the_recorded_ones_alone(tmp_path, archive, part, whole):
+    (archive / part.file).write_bytes(b"".join(whole))
+    other = part._replace(configs={arm: tiny(normalizer=config.normalizer, max_episodes=2)
+                                   for arm, config in ARMS.items()})
+    executor = InProcess()
+    frame = study.runs(other, tmp_path / "own", executor, progress=False)
+    assert set(frame.cap) == {2} and len(executor.trained) == 6
+    assert (archive / part.file).read_bytes() == b"".join(whole)
 
 
-def test_the_frame_has_one_row_a_run_and_plain_columns():
-    frame = study.frame({(0.1, 1.0): [record(seed=1), record(seed=2)], (0.2, 1.0): [SEEN["diverged"][0]]})
-    assert list(frame.arm) == [(0.1, 1.0), (0.1, 1.0), (0.2, 1.0)] and list(frame.seed) == [1, 2, 5]
-    assert list(frame.evaluation_arrived) == [True, True, False] and frame.evaluation_arrived.dtype == bool
-    assert frame.evaluation.dtype.kind == frame.training.dtype.kind == "i"
-    assert list(study.frame({}).columns) == list(frame.columns) == [
-        "arm", "seed", "status", "solved", "episodes", "cap", "evaluation", "evaluation_arrived", "training",
-        "training_arrived", "train_returns", "eval_returns", "steps", "seconds"]
+def test_the_archive_can_be_left_out(tmp_path, archive, part, whole, capsys):
+    (archive / part.file).write_bytes(b"".join(whole))
+    executor = InProcess()
+    study.runs(part, tmp_path / "own", executor, archive=False, progress=False)
+    assert capsys.readouterr().err == ""
+    assert sorted(executor.trained) == keys() == stored_keys(tmp_path / "own" / part.file)
 
 
-def test_the_frame_of_real_runs_agrees_with_their_records(store):
-    configs = {criterion: tiny(threshold=20.0, window=2, max_episodes=5, criterion=criterion)
-               for criterion in ("evaluation", "training", "both")}
-    frame, _ = run(store, configs, range(4))
-    by_key = {study._key_of(made): made for made in study.read(store).records}
-    for row in frame.itertuples():
-        made = by_key[study.key(configs[row.arm], row.seed)]
-        assert all(list(getattr(row, name)) == list(made[name]) for name in study.RETURNS)
-        for criterion in ("evaluation", "training"):
-            at = made["solved_at"][criterion]
-            expected = (row.episodes, False) if at is None else (at, True)
-            assert (getattr(row, criterion), getattr(row, f"{criterion}_arrived")) == expected
-    assert set(frame.evaluation_arrived) == set(frame.training_arrived) == {True, False}
+def test_a_part_is_kept_in_build_unless_told(root, part):
+    study.runs(part, executor=InProcess(), progress=False)
+    assert stored_keys(root / "build" / "runs" / part.file) == keys()
+
+
+def test_recording_appends_to_the_archive_what_it_lacks(archive, part, whole, capsys):
+    (archive / part.file).write_bytes(b"".join(whole[:4]))
+    before, executor = sizes(archive), InProcess()
+    frame = study.record(part, executor)
+    assert sorted(executor.trained) == sorted(map(key_of, whole[4:])) and len(frame) == 6
+    assert (archive / part.file).read_bytes().startswith(b"".join(whole[:4]))
+    assert stored_keys(archive / part.file) == keys() and set(sizes(archive)) == set(before)
+    assert "training: 0 of 2 runs" in capsys.readouterr().err
 
 
 # Where and how a store is written
 
 def test_relative_stores_are_meant_from_the_projects_root(tmp_path, monkeypatch, whole):
     monkeypatch.chdir(tmp_path)
-    assert study.located("data/runs/x.jsonl") == ROOT / "data" / "runs" / "x.jsonl"
-    assert study.located(tmp_path / "x.jsonl") == tmp_path / "x.jsonl"
-    monkeypatch.setattr(study, "ROOT", tmp_path / "project")
+    assert project.located("data/runs/x.jsonl") == project.ROOT / "data" / "runs" / "x.jsonl"
+    assert project.located(tmp_path / "x.jsonl") == tmp_path / "x.jsonl"
+    monkeypatch.setattr(project, "ROOT", tmp_path / "project")
+    monkeypatch.setattr(project, "is_checkout", lambda: True)
     run("some/runs.jsonl", seeds=[0])
     assert len(study.read("some/runs.jsonl").records) == 2 == len(study.recorded(ARMS, SEEDS, "some/runs.jsonl"))
     assert (tmp_path / "project" / "some" / "runs.jsonl").exists() and not (tmp_path / "some").exists()
 
 
+@pytest.fixture
+def no_file(tmp_path, request):
+    """Something in a store's place that is no file."""
+    path = tmp_path / "store"
+    os.mkfifo(path) if request.param == "pipe" else path.mkdir()
+    return path
+
+
+@pytest.mark.parametrize("no_file", ["pipe", "folder"], indirect=True)
+@pytest.mark.parametrize("ask", [
+    study.read, stores.held, lambda store: run(store), lambda store: study.recorded(ARMS, SEEDS, store),
+    lambda store: run(store.with_name("own.jsonl"), beside=[store]), lambda store: stores.append(store, {}),
+], ids=["read", "held", "run", "recorded", "beside", "append"])
+def test_a_store_that_is_no_file_gets_a_sentence_and_is_not_waited_for(no_file, ask):
+    with pytest.raises(ValueError, match=f"store must be a file of JSON lines, got {no_file}, which is none"):
+        ask(no_file)
+
+
 def test_append_writes_one_line_and_refuses_what_json_does_not_have(store):
-    study.append(store, {"a": [1, 2.5]})
+    stores.append(store, {"a": [1, 2.5]})
     with pytest.raises(ValueError, match="JSON"):
-        study.append(store, {"a": float("nan")})
+        stores.append(store, {"a": float("nan")})
     assert store.read_bytes() == b'{"a":[1,2.5]}\n'
 
 
 def test_append_waits_for_a_line_that_is_still_being_written(store):
-    other = threading.Thread(target=study.append, args=(store, {"a": 2}))
+    other = threading.Thread(target=stores.append, args=(store, {"a": 2}))
     with store.open("ab", buffering=0) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         file.write(b'{"a":')  # without the lock it would be taken for torn
@@ -490,20 +606,14 @@ def test_a_reader_waits_for_a_line_that_is_still_being_written(store, whole):
     assert found[0].damaged == 0 and len(found[0].records) == 1
 
 
-@pytest.mark.parametrize("workers", [0, -1])
-def test_a_number_of_workers_that_cannot_be_gets_a_sentence(workers):
-    with pytest.raises(ValueError, match=f"workers must be at least 1, got {workers}"), study.processes(workers):
-        pass
-
-
 def append_many(store, writer, together):
     together.wait(timeout=60)
     for number in range(12):
-        study.append(store, {"writer": writer, "number": number, "returns": [writer] * 100_000})
+        journal.append(store, {"writer": writer, "number": number, "returns": [writer] * 100_000})
 
 
 def test_two_processes_at_once_leave_only_whole_lines(store):
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("fork")
     together = context.Barrier(2)
     other = context.Process(target=append_many, args=(store, 2, together))
     other.start()
@@ -519,13 +629,14 @@ SCRIPT = """
 import json, sys
 from pathlib import Path
 from kscore import study
-from kscore.training import RunConfig
+from kscore.rl import RunConfig
 
 with Path(__file__).with_name("seen.txt").open("a") as file:
     file.write(f"{__name__}\\n")
 configs = [RunConfig(**fields) for fields in json.loads(sys.argv[1])]
-frame = study.run(configs, json.loads(sys.argv[2]), Path(__file__).with_name("runs.jsonl"), workers=1, progress=False)
-print(len(frame), Path(__file__).name)
+with study.processes(1) as executor:
+    frame = study.run(configs, json.loads(sys.argv[2]), Path(__file__).with_name("runs.jsonl"), executor)
+print(len(frame), Path(__file__).name, "torch" in sys.modules)
 """
 
 
@@ -537,6 +648,6 @@ def test_spawned_processes_train_the_same_and_do_not_run_the_calling_script_agai
                           timeout=120)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "seen.txt").read_text() == "__main__\n"
-    assert done.stdout == "6 chapter.py\n"  # and it still knows its own name
+    assert done.stdout == "6 chapter.py False\n"  # it still knows its own name, and who hands out needs no torch
     records = study.read(tmp_path / "runs.jsonl").records
-    assert without_seconds(records) == without_seconds(map(json.loads, whole))
+    assert without_seconds(records) == without_seconds(map(Record.parse, whole))

@@ -4,15 +4,29 @@ An exercise is two cells that carry nbgrader's marks. The answer, `NN-k`, has it
 and `### END SOLUTION`. The check, `NN-k-check`, follows it; what students do not get to see of it stands between
 `### BEGIN HIDDEN TESTS` and `### END HIDDEN TESTS`. Where the points are on the answer, a teacher reads it, and the
 check looks at its form only.
+
+Points are no proof against cheating. A check runs in the kernel of the answers, because it calls what they define: code
+that is written against this module can forge what it likes, and the solutions are public. What is guarded against is
+all that does not need to know how checks are judged: `Judge`.
 """
 
+import ast
+import builtins
+import errno
+import hashlib
 import json
+import os
 import re
+import secrets
+import symtable
+import sys
 import tempfile
+import unicodedata
 import uuid
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
+from types import ModuleType
 from typing import NamedTuple
 
 from kscore.chapters import notebooks, parameters, runner
@@ -115,26 +129,40 @@ def check(copy: Path, limit: int = 60) -> list[Result]:
     """Execute the answers of a copy with the chapter's own checks, in a process of its own, and say how each went.
 
     An exercise in which a cell takes more than `limit` seconds, or which ends the kernel, has failed; the others have
-    not. The chapter's own cells have the parameters of its quick profile, and no limit.
+    not. The chapter's own cells have the parameters of its quick profile, and no limit. Where the machine fails, and
+    not the copy, nothing is said about the exercises: an OSError is raised.
     """
+    runner.need_packages()
     answers = notebooks.read(copy)
     source = _chapter_of(answers, copy)
     found = exercises(notebooks.read(source))
     errors = _errors(source, answers, limit, [exercise.name for exercise in found])
-    return [Result(exercise, errors[exercise.name]) for exercise in found]
+    return [Result(exercise, _in_a_line(errors[exercise.name])) for exercise in found]
 
 
 def _errors(source: Path, copy: dict, limit: int, names: list[str]) -> dict[str, str]:
     """Execute the named answers of a copy and return what went wrong in each; one by one if they do not end well."""
-    together = assembled(notebooks.read(source), copy, limit, names)
+    chapter = notebooks.read(source)
+    together, proofs = _guarded(assembled(chapter, copy, limit, names), chapter)
     cells, outcome = _execute(together, source.stem)
     if cells:
-        return {exercise: _error(cells, exercise) for exercise in names}
-    if not outcome.cell or "exercise" not in together["cells"][outcome.cell - 1]["metadata"]:
-        return dict.fromkeys(names, f"the chapter did not come so far: cell {outcome.cell or 1}: {outcome.error}")
+        return {exercise: _error(cells, exercise, proofs[exercise]) for exercise in names}
+    begun = ["exercise" in cell["metadata"] for cell in together["cells"][:outcome.cell or 0]]
+    if _is_trouble(outcome, any(begun)):
+        raise OSError(f"the copy could not be executed: {outcome.error or 'it ended before its last check'}")
+    if not begun[-1]:
+        place = [cell["id"] for cell in chapter["cells"]].index(together["cells"][len(begun) - 1]["id"]) + 1
+        return dict.fromkeys(names, f"the chapter did not come so far: cell {place}: {outcome.error}")
     if len(names) == 1:
         return {names[0]: outcome.error}
     return {exercise: _errors(source, copy, limit, [exercise])[exercise] for exercise in names}
+
+
+def _is_trouble(outcome: Outcome, answered: bool) -> bool:
+    """Say whether the machine is to blame: it refused something to us, or to the chapter before any answer."""
+    refusals = {os.strerror(code) for code in errno.errorcode}
+    return (not outcome.cell or outcome.error.split(": ")[0] in refusals
+            or not answered and ": [Errno " in outcome.error)
 
 
 def _chapter_of(copy: dict, path: Path) -> Path:
@@ -142,7 +170,7 @@ def _chapter_of(copy: dict, path: Path) -> Path:
     numbers = sorted({name(cell).split("-")[0] for cell in copy["cells"] if is_answer(cell)})
     if len(numbers) != 1:
         raise ValueError(f"file must be a copy of one chapter, as `kscore course student` writes it, got {path} "
-                         f"with exercises of {' and '.join(numbers) or 'none'}")
+                         f"with exercises of {_in_a_line(' and '.join(numbers)) or 'none'}")
     return notebooks.find(numbers)[0]
 
 
@@ -160,7 +188,7 @@ def assembled(chapter: dict, copy: dict, limit: int, names: Collection[str]) -> 
         own = added.get(name(cell), []) + answers.get(name(cell), []) if name(cell) else []
         cells += [_may_fail(one, name(cell), limit) for one in own]
         if not is_answer(cell):
-            cells.append(_may_fail(cell, name(cell), limit) if name(cell) else cell)
+            cells.append(_may_fail(cell, name(cell), limit, check=True) if name(cell) else cell)
     last = max(index for index, cell in enumerate(cells) if "exercise" in cell["metadata"])
     return chapter | {"cells": cells[:last + 1]}
 
@@ -183,11 +211,53 @@ def _exercise(cell: str) -> str:
     return cell.removesuffix("-check")
 
 
-def _may_fail(cell: dict, of: str, limit: int) -> dict:
+def _may_fail(cell: dict, of: str, limit: int, check: bool = False) -> dict:
     """Return a cell of an exercise as new, after whose failure the next one is executed all the same."""
-    metadata = {"tags": ["raises-exception"], "exercise": _exercise(of), "limit": limit}
+    metadata = {"tags": ["raises-exception"], "exercise": _exercise(of), "limit": limit, "check": check}
     return {"cell_type": "code", "id": uuid.uuid4().hex[:8], "source": cell["source"], "outputs": [],
             "execution_count": None, "metadata": metadata}
+
+
+def _guarded(together: dict, chapter: dict) -> tuple[dict, dict[str, str]]:
+    """Return an assembled notebook whose checks are left to the judge, and what each says once all of it has passed."""
+    cells, proofs, answers = [], {}, _bound(chapter)
+    for cell in together["cells"]:
+        mark = cell["metadata"]
+        if "exercise" in mark and mark["exercise"] not in proofs:
+            secret = secrets.token_hex()
+            proofs[mark["exercise"]] = _proof(secret)
+            cells.append(cell | {"id": uuid.uuid4().hex[:8], "source": _ask("remember")})
+        if mark.get("check"):
+            cell = cell | {"source": _ask("check", _with_messages(cell["source"]), answers, secret)}
+        cells.append(cell)
+    return together | {"cells": cells}, proofs
+
+
+def _proof(secret: str) -> str:
+    """Return what a check says once all of it has passed; no cell has it in its code, which a traceback would show."""
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def _ask(what: str, *arguments: object) -> str:
+    """Return code that asks the judge for something: one expression, in which nobody finds an assert to drop."""
+    given = ", ".join(["globals()", *map(repr, arguments)])
+    return f"__import__({__name__!r}, fromlist=['JUDGE']).JUDGE.{what}({given})"
+
+
+def _with_messages(check: str) -> str:
+    """Return a check in which every assert says what it tested."""
+    tree = ast.parse(check)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assert) and node.msg is None:
+            node.msg = ast.Constant(f"not true: {ast.get_source_segment(check, node.test)}")
+    return ast.unparse(tree)
+
+
+def _bound(chapter: dict) -> list[str]:
+    """Return the names that the answers of a chapter give something to."""
+    code = "\n".join(cell["source"] for cell in chapter["cells"] if is_answer(cell))
+    return [symbol.get_name() for symbol in symtable.symtable(code, "answers", "exec").get_symbols()
+            if symbol.is_assigned()]
 
 
 def _execute(together: dict, stem: str) -> tuple[list[dict], Outcome]:
@@ -200,16 +270,17 @@ def _execute(together: dict, stem: str) -> tuple[list[dict], Outcome]:
         with suppress(OSError, ValueError):  # what did not end may have left nothing, or half a notebook
             cells = notebooks.cells(task.target)
     ended = any(cell["id"] == together["cells"][-1]["id"] and cell["execution_count"] for cell in cells)
-    if outcome.cell and quick:
-        outcome = outcome._replace(cell=outcome.cell - 1)  # papermill has added a cell for them
     return cells if ended else [], outcome
 
 
-def _error(cells: list[dict], exercise: str) -> str:
-    """Return in a line what went wrong in an exercise: nothing if its check passed, or else the first error."""
-    outputs = [[output for output in cell["outputs"] if output["output_type"] == "error"]
-               for cell in cells if cell["metadata"].get("exercise") == exercise]
-    return _told(next(filter(None, outputs))[0]) if outputs[-1] else ""
+def _error(cells: list[dict], exercise: str, proof: str) -> str:
+    """Return what went wrong in an exercise: nothing if its check came to its end, or else the first error."""
+    outputs = [cell["outputs"] for cell in cells if cell["metadata"].get("exercise") == exercise]
+    errors = [[output for output in own if output["output_type"] == "error"] for own in outputs]
+    said = "".join(text for output in outputs[-1] if output["output_type"] == "stream" for text in output["text"])
+    if proof in said and not errors[-1]:
+        return ""
+    return next((_told(own[0]) for own in errors if own), "its check did not come to its end")
 
 
 def _told(error: dict) -> str:
@@ -217,15 +288,15 @@ def _told(error: dict) -> str:
     if kind == "NotImplementedError":
         return "not solved yet"
     if kind == "AssertionError":
-        return text or f"not true: {_line(error['traceback'])}"
-    return f"{kind}: {text}".splitlines()[0][:200]
+        return text or "an assert of the answer is not true"
+    return f"{kind}: {text}"
 
 
-def _line(traceback: list[str]) -> str:
-    """Return the line of a check that failed, without its colours."""
-    plain = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(traceback))
-    arrows = re.findall(r"^-+> \d+ (.*)$", plain, re.MULTILINE)
-    return arrows[0].strip().removeprefix("assert ") if arrows else "its check"
+def _in_a_line(text: str) -> str:
+    """Return what somebody else wrote as a short line: nothing in it moves the cursor, or the letters around it."""
+    plain = re.sub(r"\x1b\[[0-?]*[ -/]*[@-~]", "", text)  # colours
+    shown = "".join(" " if unicodedata.category(letter)[0] == "C" else letter for letter in plain)
+    return " ".join(shown.split())[:200]
 
 
 def table(results: list[Result]) -> str:
@@ -236,3 +307,46 @@ def table(results: list[Result]) -> str:
         lines.append(f"{exercise.name:8}  {given:>6}  {exercise.points:6g}  {said}".rstrip())
     reached = sum(result.points for result in results)
     return "\n".join([*lines, f"{'sum':8}  {reached:6g}  {sum(result.exercise.points for result in results):6g}"])
+
+
+# In the kernel
+
+class Judge:
+    """Runs checks in the kernel of a copy, out of the way of what answers may have done to it.
+
+    A check has passed if it says so at its end, with words that are new each time: hiding an error gives no points. Its
+    code does not go through IPython, whose transformers could change it. It sees the chapter's names and Python's own
+    as they were before the answers, but for those that answers are there to define; functions of modules that the
+    chapter has a name for are put back before each check, and nothing traces it.
+    """
+
+    def __init__(self) -> None:
+        self.names, self.functions, self.left, self.output = {}, {}, {}, None
+
+    def remember(self, namespace: dict) -> None:
+        """Note what the chapter has defined since the last check."""
+        if not self.functions:
+            self.names, self.output = dict(vars(builtins)), sys.stdout
+        self.names |= {name: value for name, value in namespace.items() if self.left.get(name, self) is not value}
+        for module in [builtins, sys, *(value for value in self.names.values() if isinstance(value, ModuleType))]:
+            own = {name: value for name, value in vars(module).items() if callable(value)}
+            self.functions.setdefault(module.__name__, (module, own))
+
+    def check(self, namespace: dict, code: str, answers: list[str], secret: str) -> None:
+        """Run a check on what is defined, and say at its end that it has passed."""
+        for module, own in self.functions.values():
+            module.__dict__.update(own)  # Python's own first: until then nothing here may use them
+        sys.settrace(None)
+        sys.setprofile(None)
+        scope = namespace | {name: value for name, value in self.names.items() if name not in answers}
+        before = dict(scope)
+        try:
+            exec(compile(code, "<check>", "exec", optimize=0), scope)  # with its asserts, however Python was started
+        finally:
+            namespace.update((name, value) for name, value in scope.items() if before.get(name, self) is not value)
+            self.left = dict(namespace)
+        self.output.write(_proof(secret))
+
+
+JUDGE = Judge()
+"""The one that is asked in a kernel."""

@@ -10,10 +10,7 @@ import shutil
 import sys
 import threading
 import time
-from contextlib import suppress
 from pathlib import Path
-
-sys.modules["rfc3987_syntax"] = None  # jsonschema can do without it, and importing it takes longer than all the rest
 
 import papermill
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
@@ -21,13 +18,12 @@ from papermill.engines import NBClientEngine, papermill_engines
 from papermill.exceptions import PapermillExecutionError
 
 from kscore import progress
-from kscore.chapters import kernel, runner
+from kscore.chapters import kernel, notebooks, runner
 
 EVENTS = os.fdopen(os.dup(sys.stdout.fileno()), "w")  # for this process only,
 os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # because kernels inherit standard output
 
-
-_one_word_at_a_time = threading.Lock()
+_one_word_at_a_time = threading.RLock()
 
 
 def say(**event: object) -> None:
@@ -37,20 +33,34 @@ def say(**event: object) -> None:
         EVENTS.flush()
 
 
-NOW: dict[str, int] = {}  # the cell that is running, and how many there are
+NOW = {"cell": 0, "cells": 0, "doing": ""}  # the cell that is running, how many there are, and how far its work is
 SOON = 0.5  # seconds between two looks at a note
 
 
 def _pass_on(note: Path) -> None:
     """Tell what a cell notes about how far it is, whenever that changes."""
-    last = None
     while True:
         time.sleep(SOON)
-        with suppress(OSError, ValueError):
-            words = json.loads(note.read_text(encoding="utf-8"))
-            if words and words != last:
-                say(event="cell", doing=words, **NOW)
-            last = words
+        with _one_word_at_a_time:  # so that no other cell begins between reading and telling
+            doing = _noted(note)
+            if doing != NOW["doing"]:
+                NOW["doing"] = doing
+                say(event="cell", **NOW)
+
+
+def _noted(note: Path) -> str:
+    """Return what a note says; half a note says nothing new."""
+    try:
+        return json.loads(note.read_text(encoding="utf-8")) or ""
+    except OSError:
+        return ""
+    except ValueError:
+        return NOW["doing"]
+
+
+def _injected(cell: dict) -> bool:
+    """Say whether papermill has added a cell, for parameters."""
+    return "injected-parameters" in cell["metadata"].get("tags", [])
 
 
 class Telling(NBClientEngine):
@@ -62,9 +72,11 @@ class Telling(NBClientEngine):
         threading.Thread(target=_pass_on, args=(note,), daemon=True).start()
 
         def tell(cell: object, cell_index: int | None = None, **more: object) -> None:
-            note.unlink(missing_ok=True)
-            NOW.update(cell=cell_index + 1, cells=len(nb_man.nb.cells))
-            say(event="cell", doing="", **NOW)
+            with _one_word_at_a_time:
+                note.unlink(missing_ok=True)
+                own = [not _injected(other) for other in nb_man.nb.cells]  # the numbers are the chapter's
+                NOW.update(cell=sum(own[:cell_index + 1]), cells=sum(own), doing="")
+                say(event="cell", **NOW)
             start(cell, cell_index, **more)
 
         nb_man.cell_start = tell
@@ -78,11 +90,13 @@ def execute(source: Path, target: Path, parameters: dict, scratch: str) -> dict:
     """
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        papermill.execute_notebook(_as_it_is(source), _as_it_is(target), parameters, kernel_name="python3",
-                                   config=kernel.settings(scratch), engine_name=Telling.__name__, progress_bar=False,
-                                   cwd=None, timeout_func=lambda cell: cell.metadata.get("limit"))
+        executed = papermill.execute_notebook(
+            _as_it_is(source), _as_it_is(target), parameters, kernel_name="python3", config=kernel.settings(scratch),
+            engine_name=Telling.__name__, progress_bar=False, cwd=None,
+            timeout_func=lambda cell: cell.metadata.get("limit"))
     except PapermillExecutionError as failure:
-        return {"status": "failed", "cell": failure.cell_index + 1, "error": f"{failure.ename}: {failure.evalue}"}
+        said = failure.evalue or f"not true: {notebooks.failing_line(failure.traceback)}"
+        return {"status": "failed", "cell": NOW["cell"], "error": f"{failure.ename}: {said}"}
     except CellTimeoutError as failure:
         return {"status": "failed", "error": str(failure).splitlines()[0]}
     except DeadKernelError:
@@ -91,6 +105,9 @@ def execute(source: Path, target: Path, parameters: dict, scratch: str) -> dict:
         return {"status": "failed", "error": f"{failure.strerror}: {failure.filename or target}"}
     except Exception as failure:  # whatever it is, it has to be told, or the status would not be true
         return {"status": "failed", "error": f"{type(failure).__name__}: {failure}"}
+    allowed = ("raises-exception" in cell.metadata.get("tags", []) for cell in executed.cells)
+    if not any(allowed) and notebooks.unexecuted(executed.cells):  # sys.exit() ends a notebook without a word
+        return {"status": "failed", "cell": NOW["cell"], "error": "the chapter ended itself before its last cell"}
     return {"status": "ok"}
 
 

@@ -3,6 +3,7 @@
 import fnmatch
 import hashlib
 import json
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -52,3 +53,20 @@ def digest(cells: list[dict]) -> str:
     """Return what cells say, as a short hash."""
     said = [(cell["cell_type"], cell["source"]) for cell in cells]
     return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:16]
+
+
+def unexecuted(cells: Iterable[dict]) -> list[int]:
+    """Return the places of the code cells, counted from 1, that have not been executed to their end."""
+    return [place for place, cell in enumerate(cells, 1) if cell["cell_type"] == "code" and cell["source"].strip()
+            and (cell["execution_count"] is None or _raised(cell))]
+
+
+def _raised(cell: dict) -> bool:
+    return any(output["output_type"] == "error" for output in cell["outputs"])
+
+
+def failing_line(traceback: list[str]) -> str:
+    """Return the line of a cell that raised, without its colours."""
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(traceback))
+    arrows = re.findall(r"^-+> \d+ (.*)$", plain, re.MULTILINE)
+    return arrows[0].strip().removeprefix("assert ") if arrows else "its check"

@@ -11,6 +11,7 @@ import nbformat
 from jupytext.config import load_jupytext_config
 from nbconvert import HTMLExporter
 
+from kscore.chapters import notebooks
 from kscore.project import NOTEBOOKS, shown
 
 FIGURES = NOTEBOOKS / "figures"
@@ -69,6 +70,7 @@ table { font-size: 0.8rem !important; }
 def write_report(notebook: Path, report: Path) -> Path:
     """Write an executed notebook as one printable HTML file: words, tables and figures, no code, nothing to load."""
     content = nbformat.read(notebook, as_version=4)
+    check_executed(content.cells, notebook)
     content.cells = [cell for cell in content.cells if not _only_for_running(cell)]
     for cell in content.cells:
         if cell.cell_type == "markdown":
@@ -113,8 +115,7 @@ def _with_outputs(source: Path, executed: Path) -> nbformat.NotebookNode:
     if not executed.exists():
         raise ValueError(f"{shown(executed)} does not exist: run the chapter first")
     chapter, run = (nbformat.read(path, as_version=4) for path in (source, executed))
-    if any(output.output_type == "error" for cell in run.cells for output in cell.get("outputs", [])):
-        raise ValueError(f"{executed.name} holds an error: mend the chapter and run it again before publishing")
+    check_executed(run.cells, executed)
     if [(c.id, c.source) for c in chapter.cells] != [(c.id, c.source) for c in run.cells]:
         raise ValueError(f"{executed.name} was not executed from the present {source.name} with its default "
                          "parameters: run it again before publishing")
@@ -122,7 +123,16 @@ def _with_outputs(source: Path, executed: Path) -> nbformat.NotebookNode:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = ran.outputs, ran.execution_count
             _steady_table_ids(cell)
+    if "language_info" in run.metadata:
+        chapter.metadata.language_info = run.metadata.language_info  # JupyterLab would add it when it opens the file
     return chapter
+
+
+def check_executed(cells: list[nbformat.NotebookNode], executed: Path) -> None:
+    """Refuse an executed notebook of which a cell did not run to its end."""
+    if missing := notebooks.unexecuted(cells):
+        raise ValueError(f"{executed.name} did not run to its end: cell {missing[0]} was not executed, or raised an "
+                         "error; mend the chapter and run it again")
 
 
 def _steady_table_ids(cell: nbformat.NotebookNode) -> None:

@@ -2,14 +2,17 @@
 
 A parameter is a line `name: type = value  # comment` of the cell tagged `parameters`. Its comment may end in what is
 allowed: `[1, 500]` for numbers from 1 to 500 (`inf` for no end), or `{stream, refit}` for one of these words. For a
-list of numbers, `list[int]` or `list[float]`, that holds for each of them.
+list of numbers, `list[int]` or `list[float]`, that holds for each of them, and how many there may be can follow:
+`[0, 1], 2 to 9`, or `2 to 9 different` where none may be repeated.
 """
 
 import ast
 import itertools
 import json
 import re
+import sys
 import tomllib
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -39,16 +42,22 @@ class Parameter(NamedTuple):
     low: float | None = None
     high: float | None = None
     words: tuple[str, ...] = ()
+    lengths: tuple[int, int] | None = None  # of a list, the fewest and the most
+    different: bool = False  # whether the elements of a list must be
 
     @property
     def allowed(self) -> str:
         """What a value may be, in words."""
         if self.words:
             return f"one of {', '.join(self.words)}"
+        kind = IN_WORDS[self.kind]
+        if self.lengths:
+            count = f"{self.lengths[0]} to {self.lengths[1]}{' different' if self.different else ''}"
+            kind = kind.replace("a list of", f"a list of {count}")
         if self.low is None:
-            return IN_WORDS[self.kind]
+            return kind
         ends = f"of at least {self.low:g}" if self.high == float("inf") else f"from {self.low:g} to {self.high:g}"
-        return f"{IN_WORDS[self.kind]} {ends}"
+        return f"{kind} {ends}"
 
 
 def of(chapter: Path) -> dict[str, Parameter]:
@@ -64,19 +73,23 @@ def of(chapter: Path) -> dict[str, Parameter]:
 def _parameter(node: ast.AnnAssign, rest: str) -> Parameter:
     name, about, (low, high, words) = node.target.id, rest.partition("#")[2].strip(), (None, None, ())
     kind = checks.choice(f"type of {name}", ast.unparse(node.annotation), KINDS)
+    lengths, different = None, False
+    if kind.startswith("list") and (count := re.search(r",? (\d+) to (\d+)( different)?$", about)):
+        lengths, different, about = (int(count[1]), int(count[2])), bool(count[3]), about[:count.start()]
     if kind in NUMBERS and (bounds := re.search(r"\s*\[(\S+), (\S+)\]$", about)):
         low, high, about = float(bounds[1]), float(bounds[2]), about[:bounds.start()]
     elif choices := re.search(r"\s*\{([^}]*)\}$", about):
         words, about = tuple(choices[1].split(", ")), about[:choices.start()]
-    return Parameter(name, kind, ast.literal_eval(node.value), about, low, high, words)
+    return Parameter(name, kind, ast.literal_eval(node.value), about, low, high, words, lengths, different)
 
 
-def check(chapter: Path, values: Mapping[str, object]) -> dict[str, object]:
+def check(chapter: Path, values: Mapping[str, object], known: Mapping[str, Parameter] | None = None) -> dict:
     """Return values that a chapter can be run with; refuse, with a sentence, a name or a value that it does not take.
 
-    A text is read as what the parameter is: "5" is a number for a number, and stays a text for a text.
+    A text is read as what the parameter is: "5" is a number for a number, and stays a text for a text. `known` are the
+    chapter's parameters, for a caller who has read them already.
     """
-    known = of(chapter)
+    known = of(chapter) if known is None else known
     for name in values:
         if not known:
             raise ValueError(f"{chapter.stem} has no parameters, got {name!r}")
@@ -86,20 +99,27 @@ def check(chapter: Path, values: Mapping[str, object]) -> dict[str, object]:
 
 def _value(chapter: Path, parameter: Parameter, value: object) -> object:
     read = _read(value, KINDS[parameter.kind]) if isinstance(value, str) else value
-    if type(read) is list and parameter.kind.startswith("list["):
-        element = parameter._replace(kind=parameter.kind.removeprefix("list[").removesuffix("]"))
-        elements = [_taken(element, one) for one in read]
-        taken = None if None in elements else elements
-    else:
-        taken = _taken(parameter, read)
+    taken = _elements(parameter, read) if parameter.kind.startswith("list") else _taken(parameter, read)
     if taken is None:
         raise ValueError(f"{parameter.name} of {chapter.stem} must be {parameter.allowed}, got {value!r:.200}")
     return taken
 
 
+def _elements(parameter: Parameter, values: object) -> list | None:
+    """Return a list as a parameter takes it; None if it does not."""
+    if type(values) is not list or not _plain(values):
+        return None
+    if parameter.kind != "list":
+        element = parameter._replace(kind=parameter.kind.removeprefix("list[").removesuffix("]"))
+        values = [_taken(element, one) for one in values]
+    few, most = parameter.lengths or (0, float("inf"))
+    repeated = parameter.different and any(one in values[:place] for place, one in enumerate(values))
+    return None if None in values or repeated or not few <= len(values) <= most else values
+
+
 def _taken(parameter: Parameter, value: object) -> object | None:
     """Return a single value as a parameter takes it; None if it does not."""
-    if parameter.kind == "float" and type(value) is int:
+    if parameter.kind == "float" and type(value) is int and abs(value) <= sys.float_info.max:
         value = float(value)
     right = type(value) is KINDS[parameter.kind] and _plain(value)
     right = right and (parameter.low is None or parameter.low <= value <= parameter.high)
@@ -107,17 +127,41 @@ def _taken(parameter: Parameter, value: object) -> object | None:
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML that never runs anything, and in which 1e-4 is a number too."""
+    """YAML that never runs anything, repeats nothing, and in which a number is what it looks like.
+
+    1e-4 is a number, 010 is neither eight nor ten, 1:30 is not ninety; `*name` would let a small file stand for an
+    endless one, and of two equal keys one would be lost.
+    """
+
+    def compose_node(self, parent: yaml.Node, index: object) -> yaml.Node:
+        """Return the next node; there are no aliases."""
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("a value must be written out, not referred to by *name")
+        return super().compose_node(parent, index)
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
+        """Return a mapping; every key stands in it once."""
+        counts = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
+        for key, count in counts.items():
+            if count > 1:
+                raise yaml.YAMLError(f"a name must be given once, and {key!r} is given {count} times")
+        return super().construct_mapping(node, deep)
 
 
-_Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$"),
-                              list("-+0123456789"))
+INTEGER, REAL = re.compile(r"[-+]?(0|[1-9]\d*)$"), re.compile(r"[-+]?(\d+\.\d*|\.\d+|\d+(?=[eE]))([eE][-+]?\d+)?$")
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in known if not tag.endswith((":int", ":float"))]
+    for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()}
+_Loader.add_implicit_resolver("tag:yaml.org,2002:int", INTEGER, list("-+0123456789"))
+_Loader.add_implicit_resolver("tag:yaml.org,2002:float", REAL, list("-+.0123456789"))
 
 
 def _read(text: str, kind: type) -> object:
     """Read a text as a value of a kind; one that cannot be read stays a text."""
     try:
-        return kind(text) if kind in (int, float, str) else yaml.load(text, _Loader)
+        if kind is int:
+            return int(text) if INTEGER.match(text.strip()) else text
+        return kind(text) if kind in (float, str) else yaml.load(text, _Loader)
     except (ValueError, RecursionError, yaml.YAMLError):
         return text
 

@@ -1,7 +1,9 @@
 """Run chapters unattended: each in a process of its own, several at once, with a status that tells the truth."""
 
 import hashlib
+import importlib.util
 import json
+import os
 import re
 import subprocess
 import sys
@@ -15,7 +17,7 @@ from pathlib import Path
 
 import psutil
 
-from kscore.chapters.status import Outcome, StatusFile, Task
+from kscore.chapters.status import Busy, Outcome, StatusFile, Task
 
 Watcher = Callable[[Task, int, int, str], None]
 """Called with a task, the cell that it has come to, how many cells it has, and how far the work in that cell is."""
@@ -41,19 +43,31 @@ def _suffix(combination: dict[str, object]) -> str:
     return f"__{plain}" if clear else f"__{plain}-{hashlib.sha256(repr(combination).encode()).hexdigest()[:8]}"
 
 
+def need_packages() -> None:
+    """Refuse to begin without the packages that only the other processes import, which could not say what they lack."""
+    for name in ("papermill", "ipykernel"):
+        if importlib.util.find_spec(name) is None:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
 def run(todo: list[Task], out: Path, *, jobs: int = 1, timeout: float | None = None, fail_fast: bool = False,
-        watch: Watcher = lambda *_: None) -> list[Outcome]:
+        watch: Watcher = lambda *_: None, ended: Callable[[Outcome], None] = lambda _: None) -> list[Outcome]:
     """Execute the tasks, `jobs` at once, write their pages, and return how each ended, in their order.
 
-    On Ctrl-C the kernels are ended, what was running is recorded as interrupted, and KeyboardInterrupt goes on.
+    `watch` is told how far each of them is, and `ended` how it ended. On Ctrl-C the kernels are ended, what was running
+    is recorded as interrupted, and KeyboardInterrupt goes on.
     """
+    need_packages()
     status = StatusFile(out)
     stop = threading.Event()
 
     def do(task: Task) -> Outcome:
+        if stop.is_set():
+            return Outcome(task.name, "not begun")
         outcome = _do(task, status, timeout, watch, stop)
         if fail_fast and not outcome.good:
             stop.set()  # here, before this thread takes the next task
+        ended(outcome)
         return outcome
 
     with ThreadPoolExecutor(jobs) as pool:
@@ -68,13 +82,13 @@ def run(todo: list[Task], out: Path, *, jobs: int = 1, timeout: float | None = N
 
 def _do(task: Task, status: StatusFile, timeout: float | None, watch: Watcher, stop: threading.Event) -> Outcome:
     """Execute one task, write its page and its status; what cannot be written down has not been done."""
-    if stop.is_set():
-        return Outcome(task.name, "not begun")
     try:
         began = status.begin(task)
         outcome = _with_page(task, supervise(task, timeout, watch, stop))
         status.end(began, outcome)
         return outcome
+    except Busy as claimed:
+        return Outcome(task.name, "not begun", error=str(claimed))
     except OSError as trouble:
         return Outcome(task.name, "failed", error=f"{trouble.strerror}: {trouble.filename or status.path.parent}")
 
@@ -85,8 +99,8 @@ def supervise(task: Task, timeout: float | None = None, watch: Watcher = lambda 
     started = time.perf_counter()
     ended, stop, reason = threading.Event(), stop or threading.Event(), []
     with tempfile.TemporaryDirectory(prefix="k", ignore_cleanup_errors=True) as scratch:
-        child = subprocess.Popen([sys.executable, "-m", "kscore.chapters.execute"], stdin=subprocess.PIPE, text=True,
-                                 stdout=subprocess.PIPE, start_new_session=True)
+        child = subprocess.Popen([sys.executable, "-m", "kscore.chapters.execute"], stdin=subprocess.PIPE,
+                                 stdout=subprocess.PIPE, text=True, start_new_session=True, env=_environment())
         watchdog = threading.Thread(target=_watchdog, args=(child, ended, stop, timeout, reason), daemon=True)
         watchdog.start()
         try:
@@ -96,6 +110,12 @@ def supervise(task: Task, timeout: float | None = None, watch: Watcher = lambda 
             watchdog.join()
             _end(child)
     return _outcome(task, last, cell, reason, time.perf_counter() - started)
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment of a chapter: its asserts are checked, and no code comes from where one happens to be."""
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONOPTIMIZE"}
+    return inherited | {"PYTHONSAFEPATH": "1"}
 
 
 _one_page_at_a_time = threading.Lock()
@@ -154,11 +174,24 @@ def _end(child: subprocess.Popen) -> None:
 
 
 def started_by(pid: int) -> list[psutil.Process]:
-    """Return all that a process has started: its kernel, the kernel's worker processes."""
+    """Return all that a process has started: its kernel, the kernel's worker processes, and what cells left behind.
+
+    What has lost its parent, as after `sleep 600 &`, is still in the session of the kernel, which nobody else is in.
+    """
     try:
-        return psutil.Process(pid).children(recursive=True)
+        family = psutil.Process(pid).children(recursive=True)
     except psutil.NoSuchProcess:
         return []
+    sessions = {_session(process.pid) for process in family} - {_session(os.getpid()), None}
+    strays = [process for process in psutil.process_iter() if _session(process.pid) in sessions]
+    return list({process.pid: process for process in [*family, *strays] if process.pid != pid}.values())
+
+
+def _session(pid: int) -> int | None:
+    try:
+        return os.getsid(pid)
+    except OSError:
+        return None
 
 
 def kill(processes: list[psutil.Process]) -> None:

@@ -5,6 +5,8 @@ A task whose second line is missing was interrupted, whatever the notebook that 
 
 import json
 import os
+import socket
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -59,18 +61,41 @@ class StatusFile:
         journal.prepare(self.path)  # fails here, before anything runs, if the folder cannot be written to
 
     def begin(self, task: Task) -> dict:
-        """Note that a task begins, and return what is known of it now; its chapter may be edited while it runs."""
+        """Claim a task, and return what is known of it now; its chapter may be edited while it runs.
+
+        A task that somebody else is at is refused: looking and claiming are one step, whoever else looks.
+        """
         about = {"name": task.name, "chapter": task.source.stem, "parameters": task.parameters,
-                 "text": notebooks.fingerprint(task.source), "start": _now()}
-        self._append(about, {"status": "running", "runner": os.getpid(), "runner_started": _birth(os.getpid())})
+                 "text": _text(task.source), "start": _now()}
+        runner = {"runner": os.getpid(), "runner_started": _birth(os.getpid()), "host": socket.gethostname()}
+        claim = {"time": _now(), **about, "status": "running", **runner}
+        journal.append(self.path, claim, lambda lines: check_free(_latest(lines), task, self.path.parent))
         return about
 
     def end(self, about: dict, outcome: Outcome) -> None:
         """Note how a task ended."""
-        self._append(about, {**outcome._asdict(), "versions": provenance.versions()})
+        known = {"versions": provenance.versions(), "code": provenance.code()}
+        journal.append(self.path, {"time": _now(), **about, **outcome._asdict(), **known})
 
-    def _append(self, about: dict, entry: dict) -> None:
-        journal.append(self.path, {"time": _now(), **about, **entry})
+
+class Busy(ValueError):
+    """A task is being run by somebody else."""
+
+
+def check_free(entries: dict[str, dict], task: Task, out: Path) -> None:
+    """Refuse a task that is being run."""
+    entry = entries.get(task.name, {})
+    if entry.get("status") == "running":
+        raise Busy(f"{task.name} is being run into {out} already, by process {entry.get('runner')} on "
+                   f"{entry.get('host', 'this machine')}")
+
+
+def _text(source: Path) -> str | None:
+    """Return what a chapter says, as a short hash; None if it cannot be read, which executing it will tell."""
+    try:
+        return notebooks.fingerprint(source)
+    except (OSError, ValueError):
+        return None
 
 
 def _now() -> str:
@@ -79,8 +104,12 @@ def _now() -> str:
 
 def latest(out: Path) -> dict[str, dict]:
     """Return the last entry of each task of a folder; one that began and whose runner is gone was interrupted."""
+    return _latest(journal.lines(out / STATUS))
+
+
+def _latest(lines: Iterable[bytes]) -> dict[str, dict]:
     found = {}
-    for line in journal.lines(out / STATUS):
+    for line in lines:
         with suppress(ValueError, KeyError, TypeError):  # a torn line: its task has no end, and so was interrupted
             entry = json.loads(line)
             found[entry["name"]] = entry | {"status": entry["status"], "time": entry["time"]}
@@ -89,7 +118,12 @@ def latest(out: Path) -> dict[str, dict]:
 
 
 def _runs(entry: dict) -> bool:
-    """Say whether the runner of an entry is still there: a process of its number and age, but for a clock put right."""
+    """Say whether the runner of an entry is still there: a process of its number and age, but for a clock put right.
+
+    Of a process on another machine nothing is known: it counts as running.
+    """
+    if entry.get("host", socket.gethostname()) != socket.gethostname():
+        return True
     birth = _birth(entry.get("runner"))
     return birth is not None and abs(birth - entry.get("runner_started", 0)) < 2
 
@@ -104,7 +138,11 @@ def _birth(pid: int) -> float | None:
 
 
 def done(task: Task, entries: dict[str, dict]) -> bool:
-    """Say whether a task has been done before: it ended well, with the same text and parameters, and is still there."""
+    """Say whether a task has been done before.
+
+    It has if it ended well, with the same text, parameters and code, and if its notebook and its page are still there.
+    """
     entry = entries.get(task.name, {})
     return (entry.get("status") == "ok" and entry.get("parameters") == task.parameters
-            and entry.get("text") == notebooks.fingerprint(task.source) and task.target.exists() and task.page.exists())
+            and entry.get("text") == notebooks.fingerprint(task.source) and entry.get("code") == provenance.code()
+            and task.target.exists() and task.page.exists())

@@ -29,15 +29,15 @@ from kscore.figures.style import (
     RED,
     SKY,
     TEAL,
-    YELLOW,
     label,
     method,
     panels,
     show,
     use_style,
 )
-from kscore.figures.tables import factors, run_count, table
+from kscore.figures.tables import ended, factors, run_count, table
 
-__all__ = ["BLUE", "BROWN", "GREEN", "GREY", "INK", "METHODS", "ORANGE", "PURPLE", "RED", "SKY", "TEAL", "YELLOW",
-           "explore", "factors", "forest", "forest_panels", "heat", "label", "learning", "learning_panels", "live",
-           "live_panel", "method", "panels", "run_count", "show", "survival", "survival_panels", "table", "use_style"]
+__all__ = ["BLUE", "BROWN", "GREEN", "GREY", "INK", "METHODS", "ORANGE", "PURPLE", "RED", "SKY", "TEAL",
+           "ended", "explore", "factors", "forest", "forest_panels", "heat", "label", "learning", "learning_panels",
+           "live", "live_panel", "method", "panels", "run_count", "show", "survival", "survival_panels", "table",
+           "use_style"]

@@ -33,7 +33,7 @@ def survival_panels(rows: Sequence[Mapping[str, Mapping[str, Survival]]], cap: i
         for ax, (title, curves) in zip(line, row.items(), strict=True):
             survival(curves, ax, cap)
             n = ", ".join(sorted({str(curve.n) for curve in curves.values()}))
-            label(ax, f"{title} (n = {n} an arm)", "training episodes" if ax in axes[-1] else "",
+            label(ax, f"{title} (n = {n})", "training episodes" if ax in axes[-1] else "",
                   "share of runs on their way" if ax in axes[:, 0] else "", legend=legend)
     return fig
 
@@ -55,15 +55,26 @@ def learning_panels(arms: Sequence[tuple[str, str, np.ndarray]], *, columns: int
     """Draw learning curves, a panel for each (title, method, curves); a threshold is dotted, `lowest` cuts the axis."""
     rows = -(-len(arms) // columns)
     fig, axes = panels(rows, columns, height=2.8, width=12.0, sharex=True, sharey=True, squeeze=False)
-    for ax, (title, arm, curves) in zip(axes.flat, arms, strict=True):
+    for ax, (title, arm, curves) in zip(axes.flat, arms, strict=False):
         learning(curves, arm, ax)
         if threshold is not None:
             ax.axhline(threshold, color=INK, linewidth=0.8, linestyle=":")
-        label(ax, f"{title}\n(n = {len(curves)})", "training episodes" if ax in axes[-1] else "",
-              "evaluation return" if ax in axes[:, 0] else "")
+        label(ax, f"{title}\n(n = {len(curves)})", "", "evaluation return" if ax in axes[:, 0] else "")
+    for ax in _lowest(axes, len(arms)):
+        ax.set_xlabel("training episodes")
     if lowest is not None:
         axes[0, 0].set_ylim(bottom=lowest)
     return fig
+
+
+def _lowest(axes: np.ndarray, count: int) -> list[Axes]:
+    """Take away the axes that are left over, and return the lowest of each column, with the numbers on its axis."""
+    for ax in axes.flat[count:]:
+        ax.remove()
+    lowest = list(axes.flat[max(0, count - axes.shape[1]):count])
+    for ax in lowest:
+        ax.tick_params(labelbottom=True)  # which a shared axis shows in the last row only
+    return lowest
 
 
 def forest(rows: Sequence[tuple[str, Interval, str]], ax: Axes, *, none: float = 1.0) -> Axes:
@@ -95,9 +106,9 @@ def forest_panels(tables: Mapping[str, pd.DataFrame], *, columns: int = 2, over:
         forest(factors(table), ax)
         if published is not None:
             ax.axvline(published, color=INK, linewidth=1, linestyle="--")
-        label(ax, f"{title} (n = {table.factor.iloc[0].n})", f"improvement factor over {over}", "")
-    for ax in axes.flat[len(tables):]:
-        ax.remove()
+        label(ax, f"{title} (n = {table.factor.iloc[0].n})", "", "")
+    for ax in _lowest(axes, len(tables)):
+        ax.set_xlabel(f"improvement factor over {over}")
     return fig
 
 

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 _PALETTE = sns.color_palette("colorblind").as_hex()
-BLUE, ORANGE, GREEN, RED, PURPLE, _, _, GREY, YELLOW, SKY = _PALETTE
+BLUE, ORANGE, GREEN, RED, PURPLE, _, _, GREY, _, SKY = _PALETTE
 TEAL = "#00665c"  # instead of the palette's pink, which is too faint for a line
 BROWN = "#6b3000"  # darker than the palette's own, which is hard to tell from its orange
 INK = "#222222"

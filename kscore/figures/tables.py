@@ -4,6 +4,7 @@ import pandas as pd
 
 from kscore.analysis.stats import Interval
 from kscore.figures.style import METHODS
+from kscore.study.records import STATUSES
 
 FORMATS = {"restricted mean": ".0f", "median": ".0f", "mean evaluation return": ".0f", "stability": ",.0f",
            "factor": ".2f", "probability faster": ".2f", "probability steadier": ".2f"}
@@ -37,3 +38,8 @@ def run_count(runs: pd.DataFrame) -> str:
     return (f"{len(runs):,} runs, {runs.steps.sum() / 1e6:,.0f} million environment steps, "
             f"{runs.seconds.sum() / 3600:.1f} hours of one core: "
             + ", ".join(f"{ended.get(status, 0):,} {status}" for status in ("arrived", "censored", "diverged")))
+
+
+def ended(record: dict) -> str:
+    """Return in words how a run ended, from what `train` returned."""
+    return f"{STATUSES[record['status']]} after {record['episodes']} episodes"

@@ -8,7 +8,7 @@ Each algorithm is one function that reads as the textbook has it. In all of them
 are where normalizers act, episode by episode; `normalization` says which stands at which of these two doors. Dropout,
 as released: the actor's log-probabilities are those of the forward passes that chose the actions (the episodes' own
 masks), while PPO only takes its old log-probabilities from there and draws fresh masks for every epoch; the critic's
-masks are always fresh. Labels such as R2 name facts of the release; docs/labels.md lists them.
+masks are always fresh. Labels such as R2 name facts of the release; chapter 00 lists them.
 """
 
 import math
@@ -24,16 +24,12 @@ from torch.optim.adam import adam
 
 from kscore import normalizers
 from kscore.normalizers import Normalizer
-from kscore.rl.environments import Episode
+from kscore.rl.environments import Diverged, Episode
 from kscore.rl.networks import Dropout, Layer, Masks, Memory, Network
 from kscore.rl.policies import Head
 
 Door = Callable[[np.ndarray, list[int]], np.ndarray]
 """What is done to a signal, (T,), of episodes of these lengths, one after the other."""
-
-
-class Diverged(ArithmeticError):
-    """Something that must be finite no longer is; the message says what."""
 
 
 class Settings(Protocol):
@@ -222,6 +218,8 @@ class Units:
         centre, scale = self.normalizer.recall(targets)
         if np.ndim(centre) or np.ndim(scale):
             raise ValueError("value_scale must have one centre and one scale for all steps, got one a step")
+        if not (math.isfinite(centre) and 0 < scale < math.inf):
+            raise Diverged("the critic's units are not finite, or its scale is not positive")
         ratio = self.scale / float(scale)
         last.weight.mul_(ratio)
         last.bias.mul_(ratio).add_((self.centre - float(centre)) / float(scale))

@@ -1,6 +1,6 @@
 """What, with a seed, decides a run: its configuration, and the presets of the environments (torch is not needed).
 
-Labels such as R2 name facts of the paper's release; docs/labels.md lists them.
+Labels such as R2 name facts of the paper's release; chapter 00 lists them.
 """
 
 import dataclasses
@@ -22,7 +22,7 @@ ACTIVATIONS = ("relu", "prelu")
 
 def _normalizer(name: str, options: Mapping) -> dict:
     """Return a normalizer's name with every option, so that a later change of a default cannot change its meaning."""
-    if not isinstance(options, Mapping) or "name" not in options:
+    if not isinstance(options, Mapping) or "name" not in options or not all(isinstance(key, str) for key in options):
         raise ValueError(f"{name} must be a dict with a 'name' and its options, got {options!r}")
     plain = {key: value.item() if isinstance(value, np.generic) else value for key, value in options.items()}
     return normalizers.spelled_out(**plain)
@@ -30,6 +30,16 @@ def _normalizer(name: str, options: Mapping) -> dict:
 
 def _normalizer_or_none(name: str, options: Mapping | None) -> dict | None:
     return None if options is None else _normalizer(name, options)
+
+
+def _value_scale(name: str, options: Mapping | None) -> dict | None:
+    options = _normalizer_or_none(name, options)
+    if options is not None:
+        centre, scale = normalizers.make(**options).recall(np.array([0.0, 1.0]))
+        if np.ndim(centre) or np.ndim(scale):
+            raise ValueError(f"{name} must name a normalizer with one centre and one scale for all steps, got "
+                             f"{options!r}, which has one a step")
+    return options
 
 
 def _environment(name: str, value: str) -> str:
@@ -42,9 +52,14 @@ def _environment(name: str, value: str) -> str:
 
 
 def _head(name: str, value: str | None) -> str | None:
-    if value is None or (isinstance(value, str) and ":" in value):
-        return value
-    raise ValueError(f"{name} must be None or the place of a class, package.module:Class, got {value!r}")
+    if value is None:
+        return None
+    if not isinstance(value, str) or ":" not in value:
+        raise ValueError(f"{name} must be None or the place of a class, package.module:Class, got {value!r}")
+    from kscore.rl.policies import Head  # here, because the heads need torch, and configurations do without
+
+    checks.outside(name, value, Head)
+    return value
 
 
 def _widths(name: str, value: tuple[int, ...]) -> tuple[int, ...]:
@@ -58,7 +73,7 @@ CHOICES = {
     "value_reduction": ("sum", "mean"), "activation": ACTIVATIONS, "criterion": ("evaluation", "training", "both"),
 }
 FIELD_CHECKS = {
-    "normalizer": _normalizer, "advantage_normalizer": _normalizer_or_none, "value_scale": _normalizer_or_none,
+    "normalizer": _normalizer, "advantage_normalizer": _normalizer_or_none, "value_scale": _value_scale,
     "normalize_advantages": checks.flag, "full_window": checks.flag,
     "gamma": partial(checks.number, low=0, high=1), "lam": partial(checks.number, low=0, high=1),
     "clip": checks.positive, "learning_rate": checks.positive,

@@ -3,16 +3,21 @@
 from collections.abc import Iterator
 from functools import cache
 from itertools import repeat
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import gymnasium as gym
 import numpy as np
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit, TransformAction
 
-from kscore.rl.networks import Dropout, Masks
-from kscore.rl.policies import Policy
+if TYPE_CHECKING:  # a configuration checks its environment here, and does not need torch for it
+    from kscore.rl.networks import Dropout, Masks
+    from kscore.rl.policies import Policy
 
 BLOCK = 64  # how many steps' noise is drawn at once; what an episode leaves over is thrown away
+
+
+class Diverged(ArithmeticError):
+    """Something that must be finite no longer is; the message says what."""
 
 
 class Environment(NamedTuple):
@@ -30,7 +35,7 @@ class Episode(NamedTuple):
     observations: np.ndarray  # (T, observation size)
     actions: np.ndarray  # (T,), or (T, dims) where they are real numbers
     rewards: list[float]  # (T,)
-    masks: Masks | None  # the dropout masks that the actor played with: (T, width) a hidden layer
+    masks: "Masks | None"  # the dropout masks that the actor played with: (T, width) a hidden layer
 
 
 def make(env: str, seed: int) -> Environment:
@@ -40,6 +45,9 @@ def make(env: str, seed: int) -> Environment:
     """
     made = _registered(env)
     space, limit = made.observation_space, made.spec.max_episode_steps
+    if env.rpartition(":")[2] != made.spec.id:
+        raise ValueError(f"env must name its version, because another gymnasium may mean another one; "
+                         f"{env} means {made.spec.id} here")
     if not isinstance(space, gym.spaces.Box) or len(space.shape) != 1:
         raise ValueError(f"env must have a flat Box of numbers as observation, because the networks are multilayer "
                          f"perceptrons without an encoder for images or structures; {env} has {space}")
@@ -63,11 +71,18 @@ def _in_plain_actions(made: gym.Env, env: str) -> gym.Env:
     if not isinstance(space, gym.spaces.Box) or len(space.shape) != 1 or space.dtype.kind != "f":
         raise ValueError("env must have discrete actions or a flat Box of real numbers, because those are what the "
                          f"policies can draw; {env} has {space}")
-    bounded = space.is_bounded()
-    middle = (space.low + space.high) / 2 if bounded else np.zeros_like(space.low)
-    half = (space.high - space.low) / 2 if bounded else np.ones_like(space.low)
-    return TransformAction(made, lambda action: np.clip(middle + half * action, space.low, space.high),
-                           gym.spaces.Box(-np.inf, np.inf, space.shape, space.dtype))
+    with np.errstate(over="ignore", invalid="ignore"):  # a dimension without a finite range stays in its own units
+        finite = np.isfinite(space.high - space.low)
+        middle = np.where(finite, (space.low + space.high) / 2, 0)
+        half = np.where(finite, (space.high - space.low) / 2, 1)
+
+    def allowed(action: np.ndarray) -> np.ndarray:
+        clipped = np.clip(middle + half * action, space.low, space.high)
+        if not np.isfinite(clipped).all():  # an environment may fail on it, or go on with anything
+            raise Diverged("an action is not finite")
+        return clipped
+
+    return TransformAction(made, allowed, gym.spaces.Box(-np.inf, np.inf, space.shape, space.dtype))
 
 
 @cache
@@ -83,7 +98,7 @@ def _registered(env: str) -> gym.Env:
         raise ValueError(f"env must be an id that gymnasium can make, got {env!r}: {error}") from None
 
 
-def play(environment: Environment, policy: Policy, rng: np.random.Generator, dropout: Dropout) -> Episode:
+def play(environment: Environment, policy: "Policy", rng: np.random.Generator, dropout: "Dropout") -> Episode:
     """Play one training episode: actions are sampled with `rng`, and dropout is on.
 
     The masks are kept, so that learning can differentiate the very forward passes that chose the actions. An episode
@@ -104,8 +119,8 @@ def play(environment: Environment, policy: Policy, rng: np.random.Generator, dro
     return Episode(np.array(observations, np.float32), np.array(actions), rewards, masks)
 
 
-def _chance(limit: int, policy: Policy, rng: np.random.Generator, dropout: Dropout,
-            blocks: list[Masks]) -> Iterator[tuple[tuple[np.ndarray, ...] | None, np.ndarray]]:
+def _chance(limit: int, policy: "Policy", rng: np.random.Generator, dropout: "Dropout",
+            blocks: "list[Masks]") -> Iterator[tuple[tuple[np.ndarray, ...] | None, np.ndarray]]:
     """Yield each step's masks (one a hidden layer) and noise up to the limit; collect the masks in `blocks`."""
     for start in range(0, limit, BLOCK):
         steps = min(BLOCK, limit - start)
@@ -118,7 +133,7 @@ def _chance(limit: int, policy: Policy, rng: np.random.Generator, dropout: Dropo
             yield from zip(zip(*masks, strict=True), noise, strict=True)
 
 
-def evaluate(environment: Environment, policy: Policy) -> tuple[float, int]:
+def evaluate(environment: Environment, policy: "Policy") -> tuple[float, int]:
     """Play one episode greedily without dropout; return its undiscounted return and its number of steps."""
     step, greedy = environment.env.step, policy.greedy
     observation, _ = environment.env.reset()

@@ -6,6 +6,7 @@ guess, and the log-probability of actions under outputs. Nothing else in `kscore
 
 import math
 from collections.abc import Sequence
+from typing import ClassVar
 
 import gymnasium as gym
 import numpy as np
@@ -18,6 +19,9 @@ from kscore.rl.networks import Forward, Memory, Network
 
 class Head:
     """What every head does; a head of your own extends this and is named "package.module:Class"."""
+
+    space: ClassVar[type[gym.Space]] = gym.Space
+    """The kind of action space that it is for."""
 
     def __init__(self, space: gym.Space, memory: Memory) -> None:
         raise NotImplementedError
@@ -52,6 +56,8 @@ class Head:
 class Categorical(Head):
     """One of finitely many actions, with probabilities that are the softmax of the outputs."""
 
+    space = gym.spaces.Discrete
+
     def __init__(self, space: gym.spaces.Discrete, memory: Memory) -> None:
         self.count = int(space.n)
 
@@ -84,6 +90,7 @@ class Gaussian(Head):
     environment, and the log-probability is that of the number that was drawn.
     """
 
+    space = gym.spaces.Box
     START = 0.0
     """The first log-deviation: half the range to either side."""
 
@@ -123,9 +130,13 @@ class Gaussian(Head):
 
 def head_for(space: gym.Space, name: str | None = None) -> type[Head]:
     """Return the head of this name, "package.module:Class"; without one, the one that suits the action space."""
-    if name is not None:
-        return checks.outside("head", name, Head)
-    return Categorical if isinstance(space, gym.spaces.Discrete) else Gaussian
+    if name is None:
+        return Categorical if isinstance(space, gym.spaces.Discrete) else Gaussian
+    kind = checks.outside("head", name, Head)
+    if not isinstance(space, kind.space):
+        raise ValueError(f"head must be one for the actions of the environment, {space}, got {name!r}, which is for "
+                         f"{kind.space.__name__}")
+    return kind
 
 
 class Policy:

@@ -19,8 +19,9 @@ import torch
 
 from kscore import checks, normalizers, provenance
 from kscore.rl import environments
-from kscore.rl.algorithms import ALGORITHMS, Adam, Agent, Batch, Diverged, Units, normalization
+from kscore.rl.algorithms import ALGORITHMS, Adam, Agent, Batch, Units, normalization
 from kscore.rl.config import PROTOCOL_VERSION, RunConfig
+from kscore.rl.environments import Diverged
 from kscore.rl.networks import Dropout, Memory, Network
 from kscore.rl.policies import Policy, head_for
 
@@ -62,7 +63,7 @@ class History:
 
 
 Progress = Callable[[History, Policy], None]
-"""Called after every episode with what the run has seen so far and the policy as it is now."""
+"""Called after every update with what the run has seen so far and the policy as it is now."""
 
 
 def arrived(returns: list[float], config: RunConfig) -> bool:
@@ -79,10 +80,11 @@ def train(config: RunConfig, seed: int, progress: Progress | None = None) -> dic
 
     The record holds only what JSON holds. `status` is "solved", "censored" (the cap came first) or "diverged" (with
     the `reason`; an episode whose return is not finite is left out). `solved_at` gives for each criterion the training
-    episode at which it was first met, or None. Apart from `seconds`, the same config and seed give the same record.
+    episode after which it was first met, as looked at after every update, or None. Apart from `seconds`, the same
+    config and seed give the same record.
     """
-    start = time.perf_counter()
-    training_seed, evaluation_seed, initialization, actions, dropout = _streams(checks.seed("seed", seed))
+    start, seed = time.perf_counter(), checks.seed("seed", seed)
+    training_seed, evaluation_seed, initialization, actions, dropout = _streams(seed)
     training = environments.make(config.env, int(training_seed.integers(2**31)))
     evaluation = environments.make(config.env, int(evaluation_seed.integers(2**31)))
     agent = make_agent(config, training.observation_size, training.actions, initialization, dropout)

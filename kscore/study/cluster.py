@@ -1,56 +1,196 @@
-"""An existing Dask cluster as an executor for training runs."""
+"""An existing Dask cluster as an executor for training runs, and whose runs are taken.
 
-from collections.abc import Iterator
-from concurrent.futures import BrokenExecutor, CancelledError, Executor
-from contextlib import contextmanager
+A worker may join at any time. So every run says what shaped it (`made_by`), and one that was shaped by anything else
+than what is here is refused (`checked`), wherever it comes from.
+"""
 
+import asyncio
+import json
+import os
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kscore import progress, provenance
 from kscore.rl.config import PROTOCOL_VERSION
 
-PATIENCE = 10  # seconds to wait for a scheduler
+if TYPE_CHECKING:
+    from distributed import Client
 
-PROTOCOL = "__import__('kscore.rl.config', fromlist=['PROTOCOL_VERSION']).PROTOCOL_VERSION"
-"""Evaluated by every process of the cluster: a fixed text, so that one without this package can say so instead of
-failing to read a function of it."""
+PATIENCE = 12.0  # seconds in which a scheduler and all of its workers have to answer, from the first word to the last
+PARTING = 2.0  # seconds to take leave of them
+OFTEN = 1.0  # seconds between two looks at whether there are workers
 
+
+# Whose runs are taken
+
+ROOMS = ("checks", "filters", "normalizers", "rl")  # the code that shapes a run
+PACKAGES = ("kscore", "numpy", "torch", "gymnasium", "box2d")  # and the packages that do
+NOT_KEPT = "This run is not kept, those before it are; install the same on all sides, and the study goes on"
+
+
+@cache
+def made_by() -> dict[str, object]:
+    """Return what shapes the runs of this process: the version of the protocol, the training code, the packages."""
+    return {"protocol version": PROTOCOL_VERSION, "training code": provenance.code(*ROOMS),
+            **provenance.versions(PACKAGES)}
+
+
+def checked(run: object) -> dict:
+    """Return the record that a worker returned, without what made it; refuse one that this process would not make."""
+    theirs = run.get("made_by") if isinstance(run, dict) else None
+    if not isinstance(theirs, dict):
+        raise ValueError(f"a worker returned a run that does not say what made it, {run!r:.80}: it has another version "
+                         f"of kscore. {NOT_KEPT}")
+    if differing := _differing(theirs):
+        raise ValueError(f"a worker trained a run with {differing}. {NOT_KEPT}")
+    return {name: value for name, value in run.items() if name != "made_by"}
+
+
+def _differing(theirs: dict) -> str:
+    return ", ".join(f"{name} {theirs.get(name, 'unknown')} (here {ours})" for name, ours in made_by().items()
+                     if theirs.get(name) != ours)
+
+
+# The cluster
 
 @contextmanager
 def executor(address: str) -> Iterator[Executor]:
     """Lend an executor that trains on the cluster at an address; a run whose worker dies is done again elsewhere."""
     try:
-        from distributed import Client, KilledWorker
+        import distributed  # noqa: F401 (here, because only who has a cluster needs it)
     except ImportError:
         raise ValueError("a scheduler needs the cluster extra: pip install -e '.[cluster]'") from None
-    try:
-        client = Client(address, timeout=PATIENCE)
-    except (OSError, ValueError, TypeError) as error:  # the last: a tls:// address without certificates
-        raise ValueError(f"scheduler must be the address of a running Dask scheduler, got {address!r}: "
-                         f"{error}") from None
-    with client:
-        check_members(_answers(client), address)
+    with _loop() as loop:
+        pool = _Cluster(loop)
+        asyncio.run_coroutine_threadsafe(pool.serve(address), loop)
         try:
-            with client.get_executor(pure=False) as pool:
-                yield pool
-        except (KilledWorker, CancelledError) as error:
-            raise BrokenExecutor(str(error)) from error
+            answers = pool.joined.result(PATIENCE)
+        except Exception as error:  # of any kind: anything may listen there
+            raise ValueError("scheduler must be the address of a running Dask scheduler, got "
+                             f"{address!r}: {str(error) or f'no answer within {PATIENCE:g} s'}") from None
+        check_members(answers, address)
+        yield pool
 
 
-def _answers(client: object) -> dict[str, object]:
-    """Return the protocol version of the scheduler, which reads all that is sent, and of each worker; or its error."""
+@contextmanager
+def _loop() -> Iterator[asyncio.AbstractEventLoop]:
+    """Lend an event loop in a thread of its own, which does not keep the process from ending, whatever it waits for."""
+    begun, over = Future(), Future()
+
+    async def run() -> None:
+        begun.set_result(asyncio.get_running_loop())
+        await asyncio.wrap_future(over)
+
+    thread = threading.Thread(target=lambda: asyncio.run(run()), daemon=True)
+    thread.start()
     try:
-        scheduler = client.run_on_scheduler(eval, PROTOCOL)
+        yield begun.result()
+    finally:
+        over.set_result(None)  # which cancels all that still runs there
+        thread.join(PARTING)
+
+
+class _Cluster(Executor):
+    """Sends work to a cluster, and takes back what nobody waits for any more."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop, self.joined, self.client, self.waiting = loop, Future(), None, 0
+
+    def submit(self, function: Callable, /, *arguments: object) -> Future:
+        """Send something to be done by any worker."""
+        return asyncio.run_coroutine_threadsafe(self._done(function, arguments), self.loop)
+
+    async def _done(self, function: Callable, arguments: tuple) -> object:
+        from distributed import KilledWorker
+
+        asked = self.client.submit(function, *arguments, pure=False)
+        self.waiting += 1
+        try:
+            return await asked
+        except (KilledWorker, CancelledError) as error:  # too many workers died of it, or the scheduler is gone
+            raise BrokenExecutor(str(error)) from None
+        except Exception as error:  # not of the training: that would be told in its record
+            raise ValueError(f"a worker could not do a run, with {type(error).__name__}: {error}; it lacks kscore, or "
+                             f"has another version of it. {NOT_KEPT}") from None
+        finally:
+            self.waiting -= 1
+
+    async def serve(self, address: str) -> None:
+        """Join the cluster at an address, and stay."""
+        from distributed import Client
+        from distributed.comm import get_address_host_port
+
+        try:
+            # Here, because Dask would leave it to a thread that a process waits for when it ends.
+            socket.getaddrinfo(*get_address_host_port(address))
+            self.client = Client(address, timeout=PATIENCE, asynchronous=True, set_as_default=False)
+            await self.client
+            self.joined.set_result(await _answers(self.client))
+            await self._watch()
+        except Exception as error:
+            if not self.joined.done():
+                self.joined.set_exception(error)
+        finally:
+            if self.client:
+                await self.client.close()
+
+    async def _watch(self) -> None:
+        """Say so whenever the last worker has gone while something is waited for."""
+        deserted = False
+        while True:
+            await asyncio.sleep(OFTEN)
+            before, deserted = deserted, bool(self.waiting) and not await self.client.nthreads()
+            if deserted and not before:
+                _tell("the cluster has no workers left: waiting for one to come back; Ctrl-C ends it, and what is "
+                      "finished is kept")
+
+
+def _tell(words: str) -> None:
+    """Say something to whoever reads the progress, and leave it as a note for whoever supervises."""
+    from tqdm.std import tqdm  # which writes above a bar, if there is one
+
+    with suppress(OSError, ValueError, AttributeError):  # nobody reads it
+        tqdm.write(words, file=sys.stderr)
+        sys.stderr.flush()
+    if place := os.environ.get(progress.NOTE):
+        with suppress(OSError):
+            Path(place).write_text(json.dumps(words), encoding="utf-8")
+
+
+# Who takes part in it
+
+ASKED = "__import__('kscore.study.cluster', fromlist=['made_by']).made_by()"
+"""Evaluated by every process of the cluster: a fixed text, so that one without this package can say so instead of
+failing to read a function of it."""
+
+
+async def _answers(client: "Client") -> dict[str, object]:
+    """Return what the scheduler, which reads all that is sent, and each worker say of themselves; or their errors."""
+    try:
+        scheduler = await client.run_on_scheduler(eval, ASKED)
     except Exception as error:  # whatever it says to that
         scheduler = error
-    workers = client.run(eval, PROTOCOL, on_error="return")
+    workers = await client.run(eval, ASKED, on_error="return")
     return {"the scheduler": scheduler} | {f"worker {name}": answer for name, answer in workers.items()}
 
 
 def check_members(answers: dict[str, object], address: str) -> None:
-    """Refuse a cluster without workers, or where one process lacks this package or has another protocol version."""
+    """Refuse a cluster without workers, or where one process lacks this package or would make other runs."""
     if len(answers) < 2:
         raise ValueError(f"the scheduler at {address} has no workers")
     for member, answer in answers.items():
-        if isinstance(answer, Exception):
+        if isinstance(answer, ImportError):
             raise ValueError(f"{member} cannot import kscore: {answer}")
-        if answer != PROTOCOL_VERSION:
-            raise ValueError(f"{member} has protocol version {answer}, and this study has {PROTOCOL_VERSION}: "
-                             "install the same version of kscore on both")
+        if not isinstance(answer, dict):
+            raise ValueError(f"{member} has another version of kscore, or is gone: {answer}")
+        if member == "the scheduler":  # it makes no runs, but has to read what is asked
+            answer = made_by() | {name: answer.get(name) for name in ("protocol version",)}
+        if differing := _differing(answer):
+            raise ValueError(f"{member} has {differing}: install the same on both")

@@ -4,7 +4,7 @@
 
 The first 5,640 runs were recorded without them (`{"name": "ema"}`). `DEFAULTS` are the defaults of that time, written
 out here so that a later change in the code cannot reach back. A completed file replaces the old one only if it holds
-the same runs with the same returns; a second pass changes nothing.
+the same runs with the same returns; a second pass changes nothing. No study may append to a store meanwhile.
 """
 
 import json
@@ -12,6 +12,8 @@ import sys
 from pathlib import Path
 
 from kscore.project import located, shown
+from kscore.study.records import Record, Unusable
+from kscore.study.store import file_of
 
 DEFAULTS = {
     "none": {},
@@ -42,7 +44,9 @@ def known_by(record: dict) -> str:
 
 def migrate(store: str | Path) -> int:
     """Complete the records of one store, at once or not at all, and return how many changed; other lines stay."""
-    path = located(store)
+    path = file_of(store)
+    if not path.exists():
+        raise ValueError(f"store must be a file that exists, got {path}")
     before = path.read_bytes().splitlines(keepends=True)
     after = [_completed_line(line) for line in before]
     changed = sum(new != old for new, old in zip(after, before, strict=True))
@@ -57,16 +61,29 @@ def _completed_line(line: bytes) -> bytes:
     try:
         record = json.loads(line)
         new = completed(record)
+        written = json.dumps(new, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+        if not _is_record(written):
+            return line
     except (ValueError, KeyError, TypeError, AttributeError):
-        return line  # what is no record stays as it is
-    same = {name: value for name, value in new.items() if name != "config"}
-    if known_by(new) != known_by(record) or same != {name: record[name] for name in same}:
+        return line  # what is no record of this protocol stays as it is
+    if known_by(new) != known_by(record) or new | {"config": record["config"]} != record:
         raise ValueError(f"completing a record must not change its run, got {known_by(record)}")
-    return json.dumps(new, separators=(",", ":"), allow_nan=False).encode() + b"\n" if new != record else line
+    return written if new != record else line
+
+
+def _is_record(line: bytes) -> bool:
+    """Say whether a line is a whole record of this protocol, be it of something that is not known here."""
+    try:
+        Record.parse(line)
+    except Unusable as reason:
+        return reason.kind == "unknown"
+    return True
 
 
 def main(arguments: list[str]) -> None:
     """Complete the stores, or all stores of the folders, that are named."""
+    if not arguments:
+        raise ValueError("stores, or folders of them, must be named: python -m kscore.study.migrate data/runs")
     for name in arguments:
         path = located(name)
         for store in sorted(path.glob("*.jsonl")) if path.is_dir() else [path]:

@@ -4,7 +4,7 @@
     0.01
 
 A part of the study is a file in data/runs, with its arms (a name and a configuration each) and its seeds. Labels such
-as R2 name facts of the paper's release; docs/labels.md lists them.
+as R2 name facts of the paper's release; chapter 00 lists them.
 """
 
 import fnmatch
@@ -120,9 +120,12 @@ def ema_grid(algorithm: str, forgetting: Iterable[float] = TUNED_FORGETTING, **c
             for rate in forgetting}
 
 
-def tuned(winners: Mapping[str, RunConfig]) -> Arms:
+def tuned(winners: Mapping[str, RunConfig] | None = None) -> Arms:
     """Return the winner of each grid, "stream", "refit" and "ema", named after the method that it is a setting of."""
-    return {TUNED_ARMS[kind]: config for kind, config in winners.items()}
+    if winners is None:
+        raise ValueError(f"a tuned part needs winners, the best setting of each of its grids {', '.join(TUNED_ARMS)}, "
+                         "got none: `analysis.best` finds them in the runs of the grids")
+    return {TUNED_ARMS[checks.choice("grid", kind, TUNED_ARMS)]: config for kind, config in winners.items()}
 
 
 def released_lunar(**changes: object) -> Arms:
@@ -201,7 +204,8 @@ def part(name: str, *, seeds: int | None = None, first_seed: int | None = None, 
     """
     declared = PARTS[checks.choice("part of the study", name, PARTS)]
     first = declared.seeds.first if first_seed is None else checks.seed("first_seed", first_seed)
-    count = declared.seeds.count if seeds is None else checks.whole("seeds", seeds)
+    most = checks.LARGEST_SEED + 1 - first
+    count = checks.whole("seeds", declared.seeds.count if seeds is None else seeds, high=most)
     return Part(name, declared.arms(**changes), range(first, first + count))
 
 

@@ -7,13 +7,12 @@ value that does what was done then (`LATER`).
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from functools import cache
 
 import numpy as np
 import orjson
 import pandas as pd
 
-from kscore import checks, normalizers
+from kscore import checks, normalizers, provenance
 from kscore.rl.config import PRESETS, PROTOCOL_VERSION, RunConfig
 
 Key = tuple[bytes, int]
@@ -62,7 +61,7 @@ class Record:
         """Read a line of a store; raise `Unusable` if it is damaged, foreign, incomplete or of something unknown."""
         try:
             record = orjson.loads(line)
-            if record["protocol"] != PROTOCOL_VERSION:
+            if checks.whole("protocol", record["protocol"], low=0) != PROTOCOL_VERSION:
                 raise Unusable("foreign", str(record["protocol"]))
             return cls.of(record)
         except Unusable:
@@ -74,17 +73,17 @@ class Record:
     def of(cls, record: dict) -> "Record":
         """Return what `train` returned, or a line said, as a record."""
         values = {name: record[name] for name in FIELDS}
-        values |= {name: _numbers(record[name]) for name in ("train_returns", "eval_returns")}
+        values |= {name: _numbers(name, record[name]) for name in ("train_returns", "eval_returns")}
         for name in ("episodes", "train_steps", "eval_steps", "steps"):
             checks.whole(name, record[name], low=0)
         checks.seed("seed", record["seed"])
-        checks.number("seconds", record["seconds"])
+        checks.number("seconds", record["seconds"], low=0)
+        checks.flag("solved", record["solved"])
         checks.choice("status", record["status"], STATUSES)
         for criterion in CRITERIA:
             if record["solved_at"][criterion] is not None:
                 checks.whole("solved_at", record["solved_at"][criterion])
-        checks.whole("max_episodes", record["config"]["max_episodes"])
-        _check_known(record["config"])
+        _check_settings(record["config"])
         return cls(**values)
 
     @property
@@ -94,36 +93,50 @@ class Record:
 
 
 FIELDS = tuple(f.name for f in fields(Record))
-STATUSES = {"solved": "arrived", "censored": "censored", "diverged": "diverged"}
+STATUSES = {"solved": "arrived", "censored": "censored", "diverged": "diverged", "failed": "failed"}
 """The statuses of a record, in the words of the analysis."""
 
 
-def _numbers(values: list) -> np.ndarray:
-    found = np.array(values)
-    if found.ndim != 1 or (found.dtype.kind not in "if" and len(values)):
-        raise ValueError(f"returns must be a list of numbers, got {values!r:.80}")
-    return found.astype(float)
+def failed(config: RunConfig, seed: int, reason: str, seconds: float) -> dict:
+    """Return the record of a run that could not be trained, because its environment raised, for one."""
+    nothing = {"solved": False, "episodes": 0, "train_returns": [], "eval_returns": [], "train_steps": 0,
+               "eval_steps": 0, "solved_at": dict.fromkeys(CRITERIA), "steps": 0}
+    return {"protocol": PROTOCOL_VERSION, "config": config.to_dict(), "seed": seed, "status": "failed",
+            "reason": reason, **nothing, "seconds": seconds, "versions": provenance.versions(),
+            "machine": provenance.machine()}
 
 
-def _check_known(config: dict) -> None:
-    for options in filter(None, (config.get(door) for door in DOORS)):
-        name = options["name"]
-        if ":" in name:
-            continue  # one from outside is not imported to read a record
-        if name not in normalizers.NORMALIZERS:
-            raise Unusable("unknown", f"normalizer {name!r}")
-        if not _first_options(name) <= set(options):
-            raise Unusable("incomplete")
+FIRST_SETTINGS = {f.name for f in fields(RunConfig)} - set(LATER)
+
+
+def _numbers(name: str, values: list) -> np.ndarray:
+    if not isinstance(values, list) or not set(map(type, values)) <= {int, float}:
+        raise ValueError(f"{name} must be a list of numbers, got {values!r:.80}")
+    return np.array(values, float)
+
+
+def _check_settings(config: dict) -> None:
+    """Refuse settings that are not all there, and those of a normalizer or an environment that is not known here."""
+    if not FIRST_SETTINGS <= set(config):
+        raise ValueError(f"config must hold every setting, got none of {sorted(FIRST_SETTINGS - set(config))}")
+    checks.whole("max_episodes", config["max_episodes"])
+    for door in DOORS:
+        if door == "normalizer" or config.get(door) is not None:
+            _check_normalizer(config[door])
     if not _known_environment(config["env"]):
         raise Unusable("unknown", f"environment {config['env']!r}")
 
 
-@cache
-def _first_options(name: str) -> set[str]:
-    return set(normalizers.option_names(name)) - set(LATER_OPTIONS.get(name, {}))
+def _check_normalizer(options: dict) -> None:
+    name = options["name"]
+    if ":" in name:
+        return  # one from outside is not imported to read a record
+    if name not in normalizers.NORMALIZERS:
+        raise Unusable("unknown", f"normalizer {name!r}")
+    if not set(normalizers.option_names(name)) - set(LATER_OPTIONS.get(name, {})) <= set(options):
+        raise Unusable("incomplete")
 
 
-@cache
 def _known_environment(env: str) -> bool:
     if env in PRESETS or ":" in env:
         return True

@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 from kscore import checks, journal
-from kscore.project import ARCHIVE, located
+from kscore.project import ARCHIVE, located, shown
 from kscore.rl.config import RunConfig
 from kscore.study import store as stores
 from kscore.study import workers
@@ -22,51 +22,72 @@ Configs = Mapping[object, RunConfig] | Iterable[RunConfig]
 
 
 def run(configs: Configs, seeds: Iterable[int], store: str | Path, executor: Executor | None = None, *,
-        beside: Iterable[str | Path] = (), progress: bool = True) -> pd.DataFrame:
-    """Train what the store lacks of configs × seeds, and return all of it as a frame with one row a run (see `frame`).
+        beside: Iterable[str | Path] = (), progress: bool = True, retry_failed: bool = False) -> pd.DataFrame:
+    """Train what the store lacks of configs × seeds, and return all of it as a frame, a row for each run (see `frame`).
 
     `configs` may name its arms (a mapping) or not. Stores in `beside` are read as well, never written to. Seeds are
     gone through one by one over all arms, so that an unfinished study is balanced. Without an `executor`, spawned
     processes, one a core, do the work.
+
+    A run that raises is recorded as failed, and the others go on; at the end `FailedRuns` says so. It is not tried
+    again unless `retry_failed` asks for it.
     """
-    return _filled(configs, seeds, stores.check_own(store), executor, beside, progress)
+    return _filled(configs, seeds, stores.check_own(store), executor, beside, progress, retry_failed)
 
 
 def runs(part: Part, store: str | Path = stores.OWN, executor: Executor | None = None, *, archive: bool = True,
-         progress: bool = True) -> pd.DataFrame:
+         progress: bool = True, retry_failed: bool = False) -> pd.DataFrame:
     """Return the runs of a part of the plan: from the archive, then from a folder of one's own, then trained into it.
 
     With `archive=False` nothing is taken from the archive.
     """
     beside = [ARCHIVE / part.file] if archive else []
-    return run(part.configs, part.seeds, Path(store) / part.file, executor, beside=beside, progress=progress)
+    return run(part.configs, part.seeds, Path(store) / part.file, executor, beside=beside, progress=progress,
+               retry_failed=retry_failed)
 
 
-def record(part: Part, executor: Executor | None = None) -> pd.DataFrame:
+def record(part: Part, executor: Executor | None = None, *, retry_failed: bool = False) -> pd.DataFrame:
     """Train what the archive lacks of a part of the plan, and append it there."""
-    return _filled(part.configs, part.seeds, ARCHIVE / part.file, executor, (), True)
+    return _filled(part.configs, part.seeds, ARCHIVE / part.file, executor, (), True, retry_failed)
 
 
 def recorded(configs: Configs, seeds: Iterable[int], *read: str | Path) -> pd.DataFrame:
-    """Return what some stores hold of configs × seeds, training nothing."""
-    held, seeds = stores.held(*read), _seeds(seeds)
+    """Return what some stores hold of configs × seeds, training nothing; runs that failed are left out."""
+    held, seeds = {name: run for name, run in stores.held(*read).items() if run.status != "failed"}, _seeds(seeds)
     return frame({name: [held[key(config, seed)] for seed in seeds if key(config, seed) in held]
                   for name, config in _named(configs).items()})
 
 
 def _filled(configs: Configs, seeds: Iterable[int], store: Path, executor: Executor | None,
-            beside: Iterable[str | Path], progress: bool) -> pd.DataFrame:
+            beside: Iterable[str | Path], progress: bool, retry_failed: bool) -> pd.DataFrame:
     arms, seeds = _named(configs), _seeds(seeds)
     held = stores.held(*beside, store)
     wanted = {key(config, seed): (config, seed) for seed in seeds for config in arms.values()}
-    missing = [run for name, run in wanted.items() if name not in held]
+    missing = [run for name, run in wanted.items()
+               if name not in held or (retry_failed and held[name].status == "failed")]
     if missing:
         journal.prepare(located(store))
         for trained in workers.trained(missing, executor, progress):
             stores.append(store, trained)
             done = Record.of(trained)
             held[done.key] = done
+    check_failures([held[name] for name in wanted], store)
     return frame({name: [held[key(config, seed)] for seed in seeds] for name, config in arms.items()})
+
+
+class FailedRuns(RuntimeError):
+    """Some of the runs that are asked for could not be trained."""
+
+
+def check_failures(records: list[Record], store: Path) -> None:
+    """Say which of some runs have failed, if any have."""
+    failures = [record for record in records if record.status == "failed"]
+    if failures:
+        first = failures[0]
+        raise FailedRuns(f"{len(failures)} of {len(records)} runs failed, the first, seed {first.seed} of normalizer "
+                         f"{first.config['normalizer']['name']!r}, with {first.reason}; they are recorded as failed in "
+                         f"{shown(store)}, and are trained again with retry_failed=True or `kscore study "
+                         "--retry-failed`")
 
 
 def _named(configs: Configs) -> dict[object, RunConfig]:

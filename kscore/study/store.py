@@ -30,9 +30,7 @@ class Contents(NamedTuple):
 
 def read(store: str | Path) -> Contents:
     """Read a store; what cannot be used is counted and passed over."""
-    path = located(store)
-    if path.exists() and not path.is_file():
-        raise ValueError(f"store must be a file of JSON lines, got {path}, which is none")
+    path = file_of(store)
     records, passed, unknown = [], Counter(), Counter()
     for line in journal.lines(path):
         try:
@@ -44,6 +42,14 @@ def read(store: str | Path) -> Contents:
     return Contents(records, passed["damaged"], passed["foreign"], passed["incomplete"], dict(unknown))
 
 
+def file_of(store: str | Path) -> Path:
+    """Return the path of a store; refuse what is no file, such as a folder, or a pipe that would be waited for."""
+    path = located(store)
+    if path.exists() and not path.is_file():
+        raise ValueError(f"store must be a file of JSON lines, got {path}, which is none")
+    return path
+
+
 def held(*stores: str | Path) -> dict[Key, Record]:
     """Return the records of some stores by what they are known by; what was passed over is warned of."""
     found = {}
@@ -51,7 +57,9 @@ def held(*stores: str | Path) -> dict[Key, Record]:
         contents = read(store)
         for sentence in _passed_over(contents, located(store)):
             warnings.warn(f"{located(store).name}: {sentence}", stacklevel=3)
-        found |= {record.key: record for record in contents.records}
+        for record in contents.records:
+            if record.status != "failed" or record.key not in found:  # a failure hides no run that went well
+                found[record.key] = record
     return found
 
 
@@ -70,12 +78,12 @@ def _passed_over(contents: Contents, path: Path) -> list[str]:
 
 def append(store: str | Path, record: dict) -> None:
     """Append what `train` returned and have it on the disk before returning; a lock keeps two studies apart."""
-    journal.append(located(store), record)
+    journal.append(file_of(store), record)
 
 
 def check_own(store: str | Path) -> Path:
     """Return the path of a store that may be written to: any but the archive."""
-    path = located(store)
+    path = file_of(store)
     if path.resolve().is_relative_to(ARCHIVE.resolve()):
         raise ValueError(f"store must not lie in the archive, which only `kscore study --record` appends to, "
                          f"got {store}")

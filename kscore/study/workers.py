@@ -5,26 +5,27 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager, nullcontext
 from multiprocessing.connection import Connection
 
-from kscore import progress
+from kscore import checks, progress
 from kscore.rl.config import RunConfig
-from kscore.study import cluster
+from kscore.study import cluster, records
 
 
-def trained(missing: list[tuple[RunConfig, int]], executor: Executor | None = None,
-            told: bool = True) -> Iterator[dict]:
+def trained(missing: list[tuple[RunConfig, int]], executor: Executor | None, told: bool) -> Iterator[dict]:
     """Train runs and yield the record of each as it finishes; `told` says how far it is."""
+    cluster.made_by()  # by the code as it is now, not as somebody may have edited it when the first run comes back
     with progress.of(len(missing), "run", "training", told) as done:
         with processes() if executor is None else nullcontext(executor) as pool:
             with _workers_without_main():
                 futures = [pool.submit(_train, config, seed) for config, seed in missing]
             try:
                 for future in as_completed(futures):
-                    yield future.result()
+                    yield cluster.checked(future.result())
                     done()
             finally:
                 for future in futures:
@@ -44,8 +45,8 @@ def processes(workers: int | None = None, scheduler: str | None = None) -> Itera
     `run` makes its own; several studies in a row can share one. Nothing is spawned before there is work. Where the
     address of a Dask scheduler is given, or stands in DASK_SCHEDULER_ADDRESS, its cluster does the work instead.
     """
-    if workers is not None and workers < 1:
-        raise ValueError(f"workers must be at least 1, got {workers}")
+    if workers is not None:
+        checks.whole("workers", workers)
     scheduler = scheduler or os.environ.get("DASK_SCHEDULER_ADDRESS")
     with cluster.executor(scheduler) if scheduler else _own_processes(workers or os.cpu_count()) as pool:
         yield pool
@@ -111,9 +112,16 @@ def _listen(end: Connection) -> None:
 
 
 def _train(config: RunConfig, seed: int) -> dict:
+    """Return the record of a run, and beside it what made it."""
+    made_by = cluster.made_by()
     from kscore.rl.training import train  # here, because whoever hands out the work does not need torch
 
-    return train(config, seed, progress=_go_on_if_wanted)
+    start = time.perf_counter()
+    try:
+        record = train(config, seed, progress=_go_on_if_wanted)
+    except Exception as error:  # whatever it is, an environment's fault for one, the other runs go on
+        record = records.failed(config, seed, f"{type(error).__name__}: {error}", time.perf_counter() - start)
+    return record | {"made_by": made_by}
 
 
 def _go_on_if_wanted(*_: object) -> None:

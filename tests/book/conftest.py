@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from kscore import ROOT
+from kscore.project import ROOT
 
 BUILD = ROOT / "build"
 BOOK, SLIDES = BUILD / "book", BUILD / "slides"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kscore import chapters
+from kscore.chapters import notebooks
 
 from .conftest import BOOK, SLIDES, pages
 
@@ -40,7 +40,7 @@ def test_a_page_reads_well(reader, path):
     assert width <= window, "the page scrolls sideways on a phone"
 
 
-@pytest.mark.parametrize("path", chapters.chapters()[1:5], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", notebooks.find()[1:5], ids=lambda path: path.stem)
 def test_a_chapter_has_formulas(reader, path):
     assert reader.open(BOOK / "notebooks" / f"{path.stem}.html").locator("mjx-container").count() > 20
 

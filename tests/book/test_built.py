@@ -8,11 +8,12 @@ import pytest
 import reading
 from bs4 import BeautifulSoup
 
-from kscore import DATA, ROOT, chapters
+from kscore.chapters import notebooks
+from kscore.project import DATA, ROOT
 
 from .conftest import BOOK, BUILD, SLIDES, pages
 
-CHAPTERS = chapters.chapters()
+CHAPTERS = notebooks.find()
 each_chapter = pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 
 
@@ -106,7 +107,7 @@ def test_the_data_has_its_pages(name):
 
 def test_the_reference_has_the_public_things_only():
     names = {dt["id"] for dt in soup(BOOK / "docs" / "api.html").select("dt.sig[id]")}
-    assert names >= {"kscore.filters.update", "kscore.normalizers.make", "kscore.training.train"}
+    assert names >= {"kscore.filters.update", "kscore.normalizers.make", "kscore.rl.training.train"}
     assert not [name for name in names if re.search(r"\._[a-z]", name)]
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 from nbgrader.api import Gradebook
+from teach.wrong_answers import WRONG
 from test_exercises import copy, names
-from wrong_answers import WRONG
 
-from kscore import chapters, course
+from kscore.chapters import course, notebooks
 
 
 @pytest.fixture
@@ -35,21 +35,23 @@ def sources(paths, folder):
         shutil.copy(path, folder / "source" / "kscore")
 
 
+@pytest.mark.long
 def test_every_chapter_is_released_without_solutions_and_hidden_tests(nbgrader, tmp_path):
-    sources(chapters.chapters(), tmp_path)
+    sources(notebooks.find(), tmp_path)
     nbgrader("generate_assignment", "--create")
-    for path in chapters.chapters():
-        released = chapters.read(tmp_path / "release" / "kscore" / path.name)
-        assert course.exercises(released) == course.exercises(chapters.read(path))
-        ours = {course.name(cell): cell["source"] for cell in course.student_copy(chapters.read(path))["cells"]}
+    for path in notebooks.find():
+        released = notebooks.read(tmp_path / "release" / "kscore" / path.name)
+        assert course.exercises(released) == course.exercises(notebooks.read(path))
+        ours = {course.name(cell): cell["source"] for cell in course.student_copy(notebooks.read(path))["cells"]}
         for cell in filter(course.name, released["cells"]):
             stub = ours[course.name(cell)].replace(" SOLUTION, in place of the next line", " CODE HERE")
             assert cell["source"].replace("NotImplementedError()", "NotImplementedError").strip() == stub.strip()
 
 
+@pytest.mark.long
 def test_answers_get_the_points_of_their_checks_and_feedback(nbgrader, tmp_path):
-    path = chapters.chapters()[0]
-    wrong = [exercise.name for exercise in course.exercises(chapters.read(path)) if not exercise.read][::2]
+    path = notebooks.find()[0]
+    wrong = [exercise.name for exercise in course.exercises(notebooks.read(path)) if not exercise.read][::2]
     sources([path], tmp_path)
     nbgrader("generate_assignment", "--create")
     for student, answers in {"right": {}, "mixed": {name: WRONG[name] for name in wrong}}.items():
@@ -60,7 +62,7 @@ def test_answers_get_the_points_of_their_checks_and_feedback(nbgrader, tmp_path)
     for student, failed in {"right": [], "mixed": wrong}.items():
         given = grades(tmp_path / "gradebook.db", path.stem, student)
         assert given == {exercise.name: None if exercise.read else exercise.points * (exercise.name not in failed)
-                         for exercise in course.exercises(chapters.read(path))}
+                         for exercise in course.exercises(notebooks.read(path))}
         page = (tmp_path / "feedback" / student / "kscore" / f"{path.stem}.html").read_text(encoding="utf-8")
         assert ("AssertionError" in page) == bool(failed)
     assert len(wrong) < len(names(path))

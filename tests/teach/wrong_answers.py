@@ -121,7 +121,7 @@ def shrinkage(n):
 """,
     # starts from another algorithm's preset
     "04-3": """
-mine = dataclasses.replace(training.RunConfig.preset("CartPole-v1", "ppo"), dropout=0.0, criterion="training",
+mine = dataclasses.replace(RunConfig.preset("CartPole-v1", "ppo"), dropout=0.0, criterion="training",
                            normalizer={"name": "kscore", "variant": "adaptive", "mode": "innovation"})
 """,
     # the mean of all: every reward helps to judge itself
@@ -145,8 +145,8 @@ def careless_factor(a, b):
 """,
     # the seeds of the recorded study once more
     "05-4": """
-variant = experiments.kalman_grid("actor_critic", "stream", [1e-4], [1.0], **settings)
-mine = study.run(variant, range(first_seed, first_seed + 5), "build/mine.jsonl", progress=False)
+variant = plan.kalman_grid("actor_critic", "stream", [1e-4], [1.0], **settings)
+mine = study.run(variant, range(first_seed, first_seed + 5), f"{store}/mine.jsonl", progress=False)
 """,
     # every δ, instead of their sum
     "06-1": """
@@ -163,8 +163,8 @@ expected_arrivals = 1 * 3 / 6 + 1 * 2 / 5 + 1 * 1 / 3
 """,
     # one arm only
     "06-4": """
-quiet = experiments.kalman_grid("gae", "refit", [1e-4], [1e4], **settings)
-mine = study.run(quiet, range(3100, 3105), "build/mine.jsonl", progress=False)
+quiet = plan.kalman_grid("gae", "refit", [1e-4], [1e4], **settings)
+mine = study.run(quiet, range(3100, 3105), f"{store}/mine.jsonl", progress=False)
 """,
     # counts what was not seen within the cap as met at the cap
     "07-1": """
@@ -230,8 +230,8 @@ same_decay = filters.steady_state(0.01, 1.0).gain
     # chooses and judges on the same seeds
     "10-3": """
 def split_choice(frame):
-    winner = results.best(frame)
-    mean = float(stats.restricted_mean(results.times(frame, winner), frame.cap.max()))
+    winner = analysis.best(frame)
+    mean = float(stats.restricted_mean(analysis.times(frame, winner), frame.cap.max()))
     return mean, mean
 """,
     # asks for nothing
@@ -247,6 +247,9 @@ verdict = "cannot be told"
     "11-2": """
 def one_in_ten(factors):
     return float(np.quantile(factors, 0.1))
+
+
+ppo_factor = one_in_ten(same["PPO, advantages z-scored"])
 """,
     # a size, which is judged by another rule
     "11-3": """

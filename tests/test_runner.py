@@ -1,4 +1,4 @@
-"""The batch runner and its command line, on small chapters made here."""
+"""The runner of chapters and its command line, on small chapters made here."""
 
 import argparse
 import ast
@@ -7,6 +7,7 @@ import contextlib
 import io
 import json
 import os
+import pty
 import re
 import subprocess
 import sys
@@ -15,22 +16,26 @@ from pathlib import Path
 import nbformat
 import psutil
 import pytest
+from conftest import CLOSED, PATIENCE, RUNNER
 from nbformat.v4 import new_markdown_cell, new_output
 
-from kscore import ROOT, __main__, batch, pages
+from kscore import __main__, project, provenance
 from kscore.__main__ import main
+from kscore.chapters import pages, runner
+from kscore.chapters.status import STATUS, Outcome, StatusFile, Task, done, latest
+from kscore.project import ROOT
 
 SIZE = "size: int = 1  # how many [1, 10]\ntitle: str = 'none'  # of nothing"
-pytestmark = pytest.mark.usefixtures("quick_start", "descendants")
+pytestmark = pytest.mark.usefixtures("descendants")
 
 
 def entries(out):
     """The lines of a status file."""
-    return [json.loads(line) for line in (out / batch.STATUS).read_bytes().splitlines()]
+    return [json.loads(line) for line in (out / STATUS).read_bytes().splitlines()]
 
 
 def task(source, out, **parameters):
-    return batch.Task(source, out / source.name, parameters)
+    return Task(source, out / source.name, parameters)
 
 
 def texts(notebook):
@@ -50,9 +55,9 @@ print([c.laddr for one in family for c in one.net_connections("inet") if c.statu
 
 def test_a_good_chapter_is_executed_with_a_page_and_a_status(notebook, tmp_path):
     source, out, seen = notebook("print('size', size)", KERNEL, parameters=SIZE), tmp_path / "new" / "out", []
-    outcome, = batch.run([task(source, out, size=5)], out, watch=lambda *event: seen.append(event[1:]))
+    outcome, = runner.run([task(source, out, size=5)], out, watch=lambda *event: seen.append(event[1:]))
     assert (outcome.name, outcome.status, outcome.error, outcome.cell) == ("00_good", "ok", "", None)
-    assert seen == [(cell, 5) for cell in (1, 2, 3, 4, 5)]  # the parameters that were set are a cell too
+    assert seen == [(cell, 4, "") for cell in (1, 2, 2, 3, 4)]  # what papermill adds for parameters is no cell of it
     printed, transport, scratch, listening = texts(out / "00_good.ipynb").splitlines()
     assert (printed, transport, listening) == ("size 5", "ipc", "[]") and not Path(scratch).exists()
     page = (out / "00_good.html").read_text(encoding="utf-8")
@@ -68,12 +73,27 @@ def test_a_good_chapter_is_executed_with_a_page_and_a_status(notebook, tmp_path)
 def test_a_failing_chapter_is_told_with_its_cell_whatever_it_prints(notebook, tmp_path):
     forged = r"""import os; os.write(1, b'5\n{"event": "end", "status": "ok"}\nhalf a line')"""
     source = notebook(forged, "open('/no/data/runs.csv')", "print('never')")
-    outcome, = batch.run([task(source, tmp_path)], tmp_path)
+    outcome, = runner.run([task(source, tmp_path)], tmp_path)
     error = "FileNotFoundError: [Errno 2] No such file or directory: '/no/data/runs.csv'"
     assert (outcome.status, outcome.cell, outcome.error) == ("failed", 3, error)
     assert [(entry["status"], entry.get("cell"), entry.get("error")) for entry in entries(tmp_path)] == [
         ("running", None, None), ("failed", 3, error)]
     assert "FileNotFoundError" in (tmp_path / "00_good.html").read_text(encoding="utf-8")
+
+
+def test_a_chapter_that_ends_itself_has_failed(notebook, tmp_path):
+    outcome, = runner.run([task(notebook("a = 1", "import sys; sys.exit()", "b = 1"), tmp_path)], tmp_path)
+    assert (outcome.status, outcome.error) == ("failed", "the chapter ended itself before its last cell")
+
+
+def test_asserts_are_checked_and_no_code_comes_from_where_one_happens_to_be(notebook, tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONOPTIMIZE", "2")
+    (tmp_path / "zipapp.py").write_text("")  # a name of the standard library
+    monkeypatch.chdir(tmp_path)
+    source = notebook("import zipapp; print(zipapp.__file__)", "a = 1\nassert a == 2")
+    outcome, = runner.run([task(source, tmp_path / "out")], tmp_path / "out")
+    assert (outcome.status, outcome.cell, outcome.error) == ("failed", 3, "AssertionError: not true: a == 2")
+    assert texts(tmp_path / "out" / source.name) not in ("", f"{tmp_path / 'zipapp.py'}\n")
 
 
 HOSTILE = ['"; open("RAN", "w") #', "'''\nopen('RAN', 'w')\n'''", "\\", '\\"', "\\\n", "{open('RAN', 'w')}",
@@ -86,7 +106,7 @@ def test_values_arrive_as_they_are_and_nothing_of_them_runs(notebook, tmp_path, 
     source = notebook("import json; print(json.dumps([title, many, named]))", parameters=kinds)
     values = {"title": "\n".join(HOSTILE), "many": HOSTILE, "named": {text: [text, 1e-9, None] for text in HOSTILE}}
     out = tmp_path / "{folder}" / "{title.__class__}"  # papermill would fill these in
-    outcome, = batch.run([task(source, out, **values, folder="../../elsewhere")], out)
+    outcome, = runner.run([task(source, out, **values, folder="../../elsewhere")], out)
     assert outcome.status == "ok", outcome.error
     assert json.loads(texts(out / source.name)) == list(values.values())
     assert sorted(path.name for path in tmp_path.iterdir()) == ["notebooks", "{folder}"]
@@ -98,7 +118,7 @@ def test_values_arrive_as_they_are_and_nothing_of_them_runs(notebook, tmp_path, 
 @pytest.mark.parametrize("value", [
     "../../etc/passwd", "/etc/passwd", "..", "a/b", "a\x00b", "~root", "x" * 300, "\n", "{seed}", "C:\\x", "é"])
 def test_a_swept_value_cannot_lead_out_of_the_folder(notebook, tmp_path, value):
-    made, = batch.tasks([notebook()], {}, [{"title": value}], tmp_path / "out")
+    made, = runner.tasks([notebook()], {}, [{"title": value}], tmp_path / "out")
     assert made.target.parent == tmp_path / "out" and made.target.resolve() == made.target
     assert re.fullmatch(r"00_good__[A-Za-z0-9._+-]{1,100}\.ipynb", made.target.name)
 
@@ -106,9 +126,9 @@ def test_a_swept_value_cannot_lead_out_of_the_folder(notebook, tmp_path, value):
 def test_every_combination_has_a_file_of_its_own(notebook, tmp_path):
     words = ["a", "b", "A", "a-b", "a_b", "a/b", "a b", "a_y-b", "b_y-a", "a_y-b_y-a", "1", "1.0", "x" * 99, "x" * 98]
     combinations = [{"x": x, "y": y} for x in words for y in words]
-    made = batch.tasks([notebook()], {}, combinations, tmp_path)
+    made = runner.tasks([notebook()], {}, combinations, tmp_path)
     assert len({made.target for made in made}) == len(combinations)
-    assert batch.tasks([notebook()], {}, [{"x": "1", "y": "2"}], tmp_path)[0].name == "00_good__x-1_y-2"
+    assert runner.tasks([notebook()], {}, [{"x": "1", "y": "2"}], tmp_path)[0].name == "00_good__x-1_y-2"
 
 
 @pytest.mark.parametrize("command", ["run", "report"])
@@ -117,7 +137,7 @@ def test_nothing_is_executed_onto_the_chapters(notebook, collection, capsys, com
     before = source.read_bytes()
     assert main([command, "--out", str(collection / ".." / "notebooks")]) == 2
     assert "out must be another folder than that of the chapters" in capsys.readouterr().err
-    assert source.read_bytes() == before and not (collection / batch.STATUS).exists()
+    assert source.read_bytes() == before and not (collection / STATUS).exists()
 
 
 # The command line: running
@@ -129,9 +149,9 @@ def planned(monkeypatch):
 
     def plan(todo, out, **options):
         calls.append(argparse.Namespace(todo=todo, out=out, **options))
-        return [batch.Outcome(task.name, "ok") for task in todo]
+        return [Outcome(task.name, "ok") for task in todo]
 
-    monkeypatch.setattr(batch, "run", plan)
+    monkeypatch.setattr(runner, "run", plan)
     return calls
 
 
@@ -139,7 +159,7 @@ def test_all_is_run_all_is_told_and_one_failure_is_a_failure(notebook, tmp_path,
     notebook("print('one')"), notebook("a = 1", "raise RuntimeError('out of luck')", name="01_bad")
     assert main(["run", "--jobs", "2"]) == 1
     printed = capsys.readouterr().out
-    assert [line.split()[:2] for line in printed.partition("\n\n")[2].splitlines()[:3]] == [
+    assert [line.split()[:2] for line in printed.splitlines()[1:4]] == [
         ["notebook", "status"], ["00_good", "ok"], ["01_bad", "failed"]]
     assert "01_bad: cell 3: RuntimeError: out of luck" in printed
     assert "out of luck" in (tmp_path / "build" / "01_bad.html").read_text(encoding="utf-8")
@@ -155,7 +175,7 @@ def test_fail_fast_stops_what_runs_and_begins_nothing_more(notebook, tmp_path, c
     wait = f"import pathlib, time\nwhile not pathlib.Path({str(running)!r}).exists(): time.sleep(0.01)"
     notebook(wait, "1 / 0"), notebook("print('never')", name="02_never")
     notebook(f"open({str(running)!r}, 'w').close()", "import time; time.sleep(1000)", name="01_slow")
-    assert main(["run", "--fail-fast", "--jobs", "2", "--timeout", "60"]) == 1
+    assert main(["run", "--fail-fast", "--jobs", "2", "--timeout", str(PATIENCE)]) == 1
     printed = capsys.readouterr().out
     found = dict(re.findall(r"^(0\d_\w+) +(failed|interrupted|not begun|ok) ", printed, re.M))
     assert found == {"00_good": "failed", "01_slow": "interrupted", "02_never": "not begun"}
@@ -166,8 +186,8 @@ def test_fail_fast_stops_what_runs_and_begins_nothing_more(notebook, tmp_path, c
 
 def ended(made, status):
     """Leave what a task leaves that ended so."""
-    file = batch.StatusFile(made.target.parent)
-    file.end(file.begin(made), batch.Outcome(made.name, status))
+    file = StatusFile(made.target.parent)
+    file.end(file.begin(made), Outcome(made.name, status))
     made.target.touch(), made.page.touch()
 
 
@@ -181,13 +201,16 @@ def test_resume_does_only_what_is_missing_or_did_not_end_well(notebook, tmp_path
     assert re.search(r"^00_ok +done before .*\n01_failed +ok ", capsys.readouterr().out, re.M)
 
 
-@pytest.mark.parametrize("change", ["nothing", "parameters", "text", "notebook", "page", "outputs", "status"])
-def test_what_was_done_is_due_again_when_something_of_it_changed(notebook, tmp_path, planned, change):
+@pytest.mark.parametrize("change", ["nothing", "parameters", "text", "notebook", "page", "outputs", "status",
+                                    "code"])
+def test_what_was_done_is_due_again_when_something_of_it_changed(notebook, tmp_path, planned, monkeypatch, change):
     source = notebook("a = 1", parameters=SIZE)
     made = task(source, tmp_path / "build")
     ended(made, "failed" if change == "status" else "ok")
     if change == "text":
         notebook("a = 2", parameters=SIZE)
+    elif change == "code":
+        monkeypatch.setattr(provenance, "code", lambda: "another")
     elif change in ("notebook", "page"):
         (made.target if change == "notebook" else made.page).unlink()
     elif change == "outputs":
@@ -200,13 +223,13 @@ def test_what_was_done_is_due_again_when_something_of_it_changed(notebook, tmp_p
 
 
 def test_a_chapter_that_was_edited_while_it_ran_is_due_again(notebook, tmp_path):
-    made, status = task(notebook("a = 1"), tmp_path), batch.StatusFile(tmp_path)
+    made, status = task(notebook("a = 1"), tmp_path), StatusFile(tmp_path)
     began = status.begin(made)
     made.target.touch(), made.page.touch(), notebook("a = 2")
-    status.end(began, batch.Outcome(made.name, "ok"))
-    assert not batch.done(made, batch.latest(tmp_path))
+    status.end(began, Outcome(made.name, "ok"))
+    assert not done(made, latest(tmp_path))
     notebook("a = 1")
-    assert batch.done(made, batch.latest(tmp_path))
+    assert done(made, latest(tmp_path))
 
 
 def test_parameters_come_from_profile_file_line_and_sweep_the_last_one_wins(notebook, tmp_path, planned):
@@ -224,7 +247,7 @@ def test_parameters_come_from_profile_file_line_and_sweep_the_last_one_wins(note
     assert len(third.todo) == 8 and third.todo[1].parameters == {"size": 5, "title": "b"}
     assert third.todo[1].target == tmp_path / "build" / "00_good__size-5_title-b.ipynb"
     assert (third.jobs, third.timeout, third.fail_fast, first.jobs, first.timeout, first.fail_fast) == (
-        3, 1.5, True, 1, None, False)
+        3, 1.5, True, os.cpu_count(), None, False)
 
 
 def test_results_of_a_profile_have_a_folder_of_their_own(notebook, tmp_path, planned, monkeypatch):
@@ -266,28 +289,89 @@ def test_what_the_command_line_does_not_know_is_a_mistake(arguments, planned, ca
     assert "usage: kscore" in capsys.readouterr().err
 
 
-def test_other_commands_tell_mistakes_too(capsys):
+@pytest.mark.parametrize("arguments", [
+    ["list"], ["run"], ["study"], ["publish"], ["report"], ["course", "student", "here"], ["course", "check", "this"],
+    ["status"]], ids=" ".join)
+def test_outside_of_a_checkout_every_command_says_that_it_needs_one(monkeypatch, capsys, planned, arguments):
+    monkeypatch.setattr(project, "is_checkout", lambda: False)
+    assert main(arguments) == 2
+    words = [word for word in arguments if word not in ("here", "this")]
+    assert capsys.readouterr().err.startswith(f"kscore: kscore {' '.join(words)} needs a checkout of the project")
+    assert not planned
+
+
+@pytest.mark.parametrize(("command", "package"), [
+    ("list", "yaml"), ("status", "psutil"), ("run", "nbconvert"), ("run", "papermill"), ("run", "ipykernel"),
+    ("report", "jupytext"), ("study", "pandas"), ("course check", "papermill")])
+def test_a_package_that_is_missing_is_named(notebook, tmp_path, command_line, command, package):
+    notebook(name="11_replication_report")
+    file = [tmp_path / "mine.ipynb"] if command == "course check" else []
+    missing = RUNNER.replace("import kscore.project", f"import kscore.project\nsys.modules[{package!r}] = None")
+    begun = command_line(*command.split(), *file, script=missing)
+    words = begun.communicate(timeout=PATIENCE)[1]
+    assert begun.returncode == 1 and words.count("\n") == 1
+    assert words.startswith(f"kscore: {package} is not installed, and `kscore {command}` needs it: ")
+
+
+def test_other_commands_tell_mistakes_too(notebook, capsys):
+    notebook()
     assert main(["study", "cartpol_ppo"]) == 2
     assert "did you mean 'cartpole_ppo'" in capsys.readouterr().err
     assert main(["publish", "--from", "nowhere"]) == 2
     assert "does not exist: run the chapter first" in capsys.readouterr().err
 
 
-def test_a_listener_that_leaves_early_is_no_trouble(tmp_path):
-    gone, words = os.pipe()
-    os.close(gone)
-    command = [sys.executable, "-m", "kscore", "status", "--out", tmp_path]
-    done = subprocess.run(command, stdout=words, stderr=subprocess.PIPE)
-    os.close(words)
-    assert (done.returncode, done.stderr) == (1, b"")
+def test_a_listener_that_leaves_early_is_no_trouble(command_line, tmp_path, nobody):
+    told = command_line("status", "--out", tmp_path, stdout=nobody)
+    assert (told.communicate()[1], told.returncode) == ("", 1)
+
+
+NOISY = """import os, sys
+os.write(1, b"one"), os.write(2, b"two"), os.system("echo three; echo four >&2")
+print("five", file=sys.stderr)"""
+
+
+@pytest.mark.parametrize("streams", ["closed", "left"])
+def test_work_does_not_need_anybody_who_listens(notebook, tmp_path, command_line, nobody, streams):
+    source = notebook(NOISY, "print('six')")
+    out, closed = tmp_path / "out", CLOSED if streams == "closed" else ()
+    assert command_line("run", "--out", out, before=closed, stdout=nobody, stderr=nobody).wait() == 0
+    assert latest(out)["00_good"]["status"] == "ok"
+    assert "five\n" in texts(out / source.name) and "six\n" in texts(out / source.name)
+    notebook("1 / 0")
+    assert command_line("run", "--out", out, before=closed, stdout=nobody, stderr=nobody).wait() == 1
+    assert latest(out)["00_good"]["error"] == "ZeroDivisionError: division by zero"
+
+
+@pytest.mark.parametrize("streams", ["closed", "left"])
+def test_a_mistake_is_a_mistake_although_nobody_listens(notebook, command_line, nobody, streams):
+    notebook()
+    without = CLOSED if streams == "closed" else ()
+    assert command_line("run", "99", before=without, stdout=nobody, stderr=nobody).wait() == 2
+
+
+def test_what_is_for_a_closed_stream_does_not_go_to_another(notebook, command_line):
+    notebook()
+    begun = command_line("run", "99", before=("bash", "-c", 'exec "$0" "$@" 2>&-'))
+    assert begun.communicate()[0] == "" and begun.returncode == 2
 
 
 def test_a_chapter_that_is_being_run_is_not_run_again(notebook, tmp_path, planned, capsys):
     made = task(notebook(parameters=SIZE), tmp_path / "build")
-    batch.StatusFile(made.target.parent).begin(made)
+    StatusFile(made.target.parent).begin(made)
     assert main(["run"]) == 2
     assert f"00_good is being run into {made.target.parent} already, by process {os.getpid()}" in capsys.readouterr()[1]
     assert main(["run", "--sweep", "size=1"]) == 0  # another task
+
+
+def test_a_chapter_that_somebody_else_claims_in_between_is_not_begun(notebook, tmp_path):
+    made = task(notebook(), tmp_path)
+    began = StatusFile(tmp_path).begin(made)
+    outcome, = runner.run([made], tmp_path)
+    assert outcome.status == "not begun" and outcome.error.startswith(f"00_good is being run into {tmp_path} already")
+    assert len(entries(tmp_path)) == 1 and not made.target.exists()
+    StatusFile(tmp_path).end(began, Outcome("00_good", "ok"))
+    StatusFile(tmp_path).begin(made)  # and now it can be claimed again
 
 
 @pytest.mark.parametrize("command", ["run", "publish"])
@@ -331,48 +415,101 @@ def test_every_command_is_listed_and_explains_itself(command, capsys):
 def test_telling_takes_no_time_for_what_only_running_needs():
     code = "import sys; from kscore.__main__ import main; main(['list']); main(['status']); print(*sys.modules)"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert "kscore.batch" in told and not {"torch", "papermill", "nbformat", "nbconvert", "pandas"} & set(told)
+    assert "kscore.chapters.status" in told
+    assert not {"torch", "papermill", "nbformat", "nbconvert", "pandas", "jsonschema"} & set(told)
 
 
-def test_progress_names_the_cell_on_a_terminal_and_the_chapter_elsewhere(notebook, tmp_path, monkeypatch, capsys):
+def test_progress_elsewhere_is_a_line_now_and_then_and_one_at_the_end(notebook, tmp_path, monkeypatch, capsys):
     made = task(notebook(), tmp_path)
     progress = __main__._Progress(2)
-    progress(made, 1, 3), progress(made, 2, 3)
-    assert capsys.readouterr().out == "running 00_good (1 of 2) ...\n"
+    progress.cell(made, 1, 3, ""), progress.cell(made, 2, 3, "training: 1 of 5 runs, about 3 s left")
+    assert capsys.readouterr().err == "running 00_good: cell 1 of 3\n"
+    monkeypatch.setattr(progress, "OFTEN", 0.0)
+    progress.cell(made, 2, 3, "training: 2 of 5 runs, about 2 s left")
+    progress.end(Outcome("00_good", "failed", 7.0))
+    assert capsys.readouterr().err == ("running 00_good: cell 2 of 3, training: 2 of 5 runs, about 2 s left\n"
+                                       "00_good: failed, 7 s (1 of 2)\n")
+
+
+def test_progress_on_a_terminal_is_a_line_of_what_is_running(notebook, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    first, second = task(notebook(), tmp_path), task(notebook(name="01_more"), tmp_path)
+    progress = __main__._Progress(2)
     with contextlib.redirect_stderr(io.StringIO()) as terminal:
         terminal.isatty = lambda: True
-        for cell in (1, 2, 3):
-            progress(made, cell, 3)
-    assert terminal.getvalue().split("\r\033[K") == ["", *(f"00_good: cell {cell} of 3" for cell in (1, 2)),
-                                                     "00_good: cell 3 of 3\n"]
+        progress.cell(first, 1, 3, ""), progress.cell(second, 3, 3, "training"), progress.cell(first, 2, 3, "")
+        progress.end(Outcome("01_more", "ok", 7.0)), progress.end(Outcome("00_good", "ok", 8.0))
+    assert terminal.getvalue().split(__main__.AGAIN) == [
+        "", "00_good: cell 1 of 3", *(f"00_good: cell {cell} of 3 | 01_more: cell 3 " for cell in (1, 2)),
+        "01_more: ok, 7 s (1 of 2)\n", "00_good: cell 2 of 3", "00_good: ok, 8 s (2 of 2)\n", ""]
+
+
+WORK = """import os, time
+from kscore import progress
+with progress.of(3, "run", "training") as done:
+    done()
+    while not os.path.exists({go!r}): time.sleep(0.02)
+"""
+OFTEN = RUNNER.replace("from kscore.__main__ import main", """import kscore.__main__
+from kscore.__main__ import main
+kscore.__main__._Progress.OFTEN = 0""")
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_it_is_told_how_far_the_work_in_a_cell_is(notebook, tmp_path, command_line, monkeypatch, terminal):
+    go, said = tmp_path / "go", ""
+    source = notebook("print('first')", WORK.format(go=str(go)))
+    monkeypatch.setenv("COLUMNS", "200")
+    ours, theirs = pty.openpty() if terminal else os.pipe()
+    begun = command_line("run", "--out", tmp_path, "--timeout", PATIENCE, script=OFTEN, stderr=theirs)
+    os.close(theirs)
+    with open(ours, encoding="utf-8", newline="") as words:
+        with contextlib.suppress(OSError):  # which is how a terminal ends
+            while part := words.read(1):
+                said += part
+                if said.endswith(" left"):
+                    go.touch()
+    assert begun.wait() == 0, said
+    where = "00_good: cell 3 of 3, training: 1 of 3 runs, about "
+    ends, again = ("\r\n", __main__.AGAIN) if terminal else ("\n", "running ")
+    assert f"{again}00_good: cell 1 of 3" in said and f"{again}00_good: cell 2 of 3" in said
+    assert f"{again}{where}" in said
+    assert re.search(rf"00_good: ok, \d+ s \(1 of 1\){ends}", said.partition(where)[2])
+    assert "training: 0 of 3 runs" in texts(tmp_path / source.name)  # and the page has it too
 
 
 # Status
 
 def test_a_damaged_status_is_passed_over(notebook, tmp_path):
     made = task(notebook(), tmp_path)
-    status = batch.StatusFile(tmp_path)
+    status = StatusFile(tmp_path)
     began = status.begin(made)
     with status.path.open("ab") as file:
         file.write(b'\xff\xfe\n[]\n5\nnull\n{"name": "00_good"}\n{"status": "ok"}\n{"name": [], "status": "ok"}\n{"na')
-    assert batch.latest(tmp_path)["00_good"]["status"] == "running"
-    status.end(began, batch.Outcome(made.name, "ok", 1.0))
-    assert batch.latest(tmp_path)["00_good"]["status"] == "ok"  # it has a line of its own
+    assert latest(tmp_path)["00_good"]["status"] == "running"
+    status.end(began, Outcome(made.name, "ok", 1.0))
+    assert latest(tmp_path)["00_good"]["status"] == "ok"  # it has a line of its own
 
 
 @pytest.mark.parametrize(("runner", "started"), [(2**22 + 1, 5.0), (1, 5.0), (None, 0)])
 def test_what_began_under_a_runner_that_is_gone_was_interrupted(tmp_path, runner, started):
     entry = {"name": "a", "status": "running", "time": "t", "runner": runner, "runner_started": started}
-    (tmp_path / batch.STATUS).write_text(json.dumps(entry))
-    assert batch.latest(tmp_path)["a"]["status"] == "interrupted"
+    (tmp_path / STATUS).write_text(json.dumps(entry))
+    assert latest(tmp_path)["a"]["status"] == "interrupted"
+
+
+def test_a_runner_on_another_machine_counts_as_running(tmp_path):
+    entry = {"name": "a", "status": "running", "time": "t", "runner": 2**22 + 1, "runner_started": 5.0, "host": "other"}
+    (tmp_path / STATUS).write_text(json.dumps(entry))
+    assert latest(tmp_path)["a"]["status"] == "running"
 
 
 @pytest.mark.parametrize(("younger", "status"), [(0, "running"), (0.9, "running"), (60, "interrupted")])
 def test_a_runner_is_known_by_its_number_and_its_birth(tmp_path, younger, status):
     entry = {"name": "a", "status": "running", "time": "t", "runner": os.getpid(),
              "runner_started": psutil.Process().create_time() - younger}
-    (tmp_path / batch.STATUS).write_text(json.dumps(entry))
-    assert batch.latest(tmp_path)["a"]["status"] == status
+    (tmp_path / STATUS).write_text(json.dumps(entry))
+    assert latest(tmp_path)["a"]["status"] == status
 
 
 # Publishing
@@ -432,7 +569,11 @@ def edit(content):
 
 
 def set_parameters(content):
-    content.cells.insert(1, nbformat.v4.new_code_cell("x = 2"))
+    content.cells.insert(1, nbformat.v4.new_code_cell("x = 2", execution_count=1))
+
+
+def stop_early(content):
+    content.cells[1].execution_count = None
 
 
 def fail(content):
@@ -441,7 +582,8 @@ def fail(content):
 
 @pytest.mark.parametrize(("change", "message"), [
     (edit, "run it again before publishing"), (set_parameters, "run it again before publishing"),
-    (fail, "holds an error")])
+    (stop_early, "did not run to its end: cell 2 was not executed, or raised an error"),
+    (fail, "did not run to its end: cell 2 was not executed, or raised an error")])
 def test_publish_refuses_what_is_not_the_chapter_and_leaves_all_alone(notebook, executed, capsys, change, message):
     sources = [notebook("y = 1"), notebook("x = 1", name="01_bad")]
     executed(sources[0], HELLO), executed(sources[1], HELLO, change=change)
@@ -532,7 +674,7 @@ UNSAFE_CALLS = {"eval", "exec", "os.system", "torch.load", "np.load", "pd.read_p
                 "yaml.full_load"}
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "kscore").glob("*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted((ROOT / "kscore").rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
 def test_nothing_unpickles_or_evaluates_what_a_file_holds(path):
     nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
     imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]

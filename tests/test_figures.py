@@ -10,10 +10,11 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_rgb, to_rgba
 
-from kscore import plots, stats
-from kscore.experiments import ARMS
-from kscore.plots import METHODS
-from kscore.stats import Interval, Survival, Times
+from kscore import figures
+from kscore.analysis import stats
+from kscore.analysis.stats import Interval, Survival, Times
+from kscore.figures import METHODS, style
+from kscore.study.plan import ARMS
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +22,7 @@ def unseen():
     """Draw without a screen, in the chapters' style, and leave nothing behind."""
     plt.switch_backend("Agg")
     with plt.rc_context():
-        plots.use_style()
+        figures.use_style()
         yield
     plt.close("all")
 
@@ -148,34 +149,37 @@ def test_a_label_says_what_the_method_is(name):
 # The small helpers
 
 def test_a_look_is_a_copy_with_or_without_its_marker(ax):
-    look = plots.method("refit")
+    look = figures.method("refit")
     assert look == {key: value for key, value in METHODS["refit"].items() if key != "marker"}
-    assert plots.method("refit", marker=True) == METHODS["refit"]
+    assert figures.method("refit", marker=True) == METHODS["refit"]
     look["color"] = "none of your business"
-    assert METHODS["refit"]["color"] == plots.RED and plots.method("refit")["color"] == plots.RED
+    assert METHODS["refit"]["color"] == figures.RED and figures.method("refit")["color"] == figures.RED
     for name in METHODS:
-        ax.plot([0, 1], **plots.method(name, marker=True))  # matplotlib knows all of it
+        ax.plot([0, 1], **figures.method(name, marker=True))  # matplotlib knows all of it
     with pytest.raises(KeyError):
-        plots.method("z-score")
+        figures.method("z-score")
 
 
 def test_panels_are_as_wide_as_a_page_and_as_high_as_their_rows():
-    fig, axes = plots.panels(2, 3, sharex=True)
+    fig, axes = figures.panels(2, 3, sharex=True)
     assert tuple(fig.get_size_inches()) == (8, 6.4) and axes.shape == (2, 3)
     assert axes[0, 0].get_shared_x_axes().joined(axes[0, 0], axes[1, 2])
-    fig, ax = plots.panels(height=2, width=5)
+    fig, ax = figures.panels(height=2, width=5)
     assert tuple(fig.get_size_inches()) == (5, 2) and ax.figure is fig
 
 
 def test_words_are_written_on_an_axis(ax):
     ax.plot([1, 2], label="line")
-    assert plots.label(ax, "Title", "x words", "y words") is ax
+    assert figures.label(ax, "Title", "x words", "y words") is ax
     assert (ax.get_title(loc="left"), ax.get_xlabel(), ax.get_ylabel()) == ("Title", "x words", "y words")
     assert ax.get_legend() is None
-    plots.label(ax, "", "", "", legend=True)
+    figures.label(ax, "", "", "", legend=True)
     assert labels(ax.get_legend().get_texts()) == ["line"] and ax.get_legend()._loc == 0  # "best"
-    plots.label(ax, "", "", "", legend="upper left")
+    figures.label(ax, "", "", "", legend="upper left")
     assert ax.get_legend()._loc == 2
+    figures.label(ax, "", "", "", legend="below")
+    ax.figure.canvas.draw()
+    assert ax.get_legend().get_window_extent().y1 < ax.get_window_extent().y0
 
 
 def test_the_style_opens_the_axes_and_has_a_map_from_dark_to_light(ax):
@@ -192,7 +196,7 @@ CURVE = Survival(np.array([0.0, 3.0, 7.0]), np.array([1.0, 0.5, 0.25]), np.array
 
 
 def test_survival_curves_go_in_steps_to_the_cap(ax):
-    assert plots.survival({"zscore": CURVE, "refit": CURVE._replace(share=CURVE.share / 2)}, ax, 10) is ax
+    assert figures.survival({"zscore": CURVE, "refit": CURVE._replace(share=CURVE.share / 2)}, ax, 10) is ax
     first, second = ax.get_lines()
     close(first.get_xydata(), [[0, 1], [3, 0.5], [7, 0.25], [10, 0.25]])
     close(second.get_ydata(), [0.5, 0.25, 0.125, 0.125])
@@ -204,24 +208,24 @@ def test_survival_curves_go_in_steps_to_the_cap(ax):
 
 
 def test_survival_bands_are_the_curves_own(ax):
-    plots.survival({"zscore": CURVE}, ax, 10)
+    figures.survival({"zscore": CURVE}, ax, 10)
     band, = ax.collections
     corners = {(float(x), round(float(y), 9)) for x, y in band.get_paths()[0].vertices}
     # flat from 3 to 7 and from 7 to the cap, not slanted
     assert {(3, 0.3), (7, 0.3), (7, 0.1), (10, 0.1), (3, 0.8), (7, 0.8), (7, 0.6), (10, 0.6)} <= corners
     assert {y for _, y in corners} == {1, 0.3, 0.1, 0.8, 0.6}
-    close(band.get_facecolor()[0, :3], to_rgb(plots.BLUE))
+    close(band.get_facecolor()[0, :3], to_rgb(figures.BLUE))
     assert 0 < band.get_facecolor()[0, 3] < 0.5
 
 
 def test_survival_of_runs_that_did_not_arrive_stays_up_to_the_cap(ax):
-    plots.survival({"none": stats.survival(Times(np.array([4, 10, 10]), np.array([True, False, False])))}, ax, 10)
+    figures.survival({"none": stats.survival(Times(np.array([4, 10, 10]), np.array([True, False, False])))}, ax, 10)
     line, = ax.get_lines()
     close(line.get_xydata()[[0, 1, -1]], [[0, 1], [4, 2 / 3], [10, 2 / 3]])
 
 
 def test_the_curves_go_up_to_the_cap(ax):
-    plots.survival({"zscore": CURVE}, ax, 1500)
+    figures.survival({"zscore": CURVE}, ax, 1500)
     assert ax.get_xlim() == (0, 1500) and ax.get_lines()[0].get_xdata()[-1] == 1500
 
 
@@ -229,12 +233,12 @@ def test_the_curves_go_up_to_the_cap(ax):
 
 def test_learning_shows_runs_median_and_middle_half(ax):
     curves = np.array([[0, 10.0], [1, 20.0], [2, 30.0], [3, 40.0], [4, 90.0]])
-    assert plots.learning(curves, "kscore", ax) is ax
+    assert figures.learning(curves, "kscore", ax) is ax
     *runs, halo, median = ax.get_lines()
     assert len(runs) == 5
     for line, curve in zip(runs, curves, strict=True):
         close(line.get_xydata(), [[1, curve[0]], [2, curve[1]]])  # the first episode is the first
-        assert line.get_color() == plots.ORANGE and line.get_alpha() <= 0.4
+        assert line.get_color() == figures.ORANGE and line.get_alpha() <= 0.4
     for line in (halo, median):
         close(line.get_xydata(), [[1, 2], [2, 30]])
     assert looks_like(median, "kscore") and halo.get_linewidth() > median.get_linewidth()
@@ -243,20 +247,62 @@ def test_learning_shows_runs_median_and_middle_half(ax):
     assert labels(ax.legend().get_texts()) == ["K-Score, stream"]  # one entry, not one a run
 
 
+def titles(fig):
+    return [ax.get_title(loc="left") for ax in fig.axes]
+
+
 def test_survival_curves_in_a_grid_have_their_words_where_they_are_read():
-    curve = stats.survival(stats.Times(np.array([10, 20, 30]), np.array([True, True, False])))
-    rows = {f"by {what}": {"one": {"kscore": curve}, "two": {"zscore": curve, "none": curve}} for what in ("x", "y")}
-    _, axes = plots.panels(2, 2)
-    plots.survivals(rows, axes, 40)
-    assert [ax.get_title(loc="left") for ax in axes.flat] == ["one, by x", "two, by x", "one, by y", "two, by y"]
-    assert [bool(ax.get_xlabel()) for ax in axes.flat] == [False, False, True, True]
-    assert [ax.get_ylabel() for ax in axes.flat] == ["share on their way (n = 3)", ""] * 2
-    assert [labels(ax.get_legend().get_texts()) for ax in axes[0]] == [["K-Score, stream"],
-                                                                       ["Z-Score, per episode", "none"]]
+    curve = stats.survival(Times(np.array([10, 20, 30]), np.array([True, True, False])))
+    rows = [{f"one, by {what}": {"kscore": curve}, f"two, by {what}": {"zscore": curve, "none": curve}}
+            for what in ("x", "y")]
+    fig = figures.survival_panels(rows, 40)
+    assert titles(fig) == [f"{name}, by {what} (n = 3)" for what in "xy" for name in ("one", "two")]
+    assert [ax.get_xlabel() for ax in fig.axes] == ["", "", "training episodes", "training episodes"]
+    assert [ax.get_ylabel() for ax in fig.axes] == ["share of runs on their way", ""] * 2
+    assert [labels(ax.get_legend().get_texts()) for ax in fig.axes[:2]] == [["K-Score, stream"],
+                                                                            ["Z-Score, per episode", "none"]]
+    assert {ax.get_xlim() for ax in fig.axes} == {(0, 40)} and tuple(fig.get_size_inches()) == (12, 8.4)
+
+
+def test_survival_panels_say_if_arms_have_different_numbers_of_runs():
+    some = stats.survival(Times(np.array([10, 20, 30]), np.array([True, True, False])))
+    fig = figures.survival_panels([{"one": {"kscore": some, "none": some._replace(n=5)}}], 40, height=2, legend="best")
+    assert titles(fig) == ["one (n = 3, 5)"]
+    assert tuple(fig.get_size_inches()) == (12, 2) and fig.axes[0].get_legend()._loc == 0
+
+
+def test_learning_curves_in_panels():
+    arms = [(f"arm {i}", "kscore", np.full((i + 1, 3), 10.0 * i)) for i in range(4)]
+    fig = figures.learning_panels(arms, columns=2, threshold=15.0, lowest=-5.0)
+    assert titles(fig) == ["arm 0\n(n = 1)", "arm 1\n(n = 2)", "arm 2\n(n = 3)", "arm 3\n(n = 4)"]
+    assert [ax.get_xlabel() for ax in fig.axes] == ["", "", "training episodes", "training episodes"]
+    assert [ax.get_ylabel() for ax in fig.axes] == ["evaluation return", ""] * 2
+    for i, ax in enumerate(fig.axes):
+        *curves, dotted = ax.get_lines()
+        assert list(dotted.get_ydata()) == [15, 15] and len(curves) == i + 1 + 2
+        close(curves[-1].get_ydata(), [10 * i] * 3)
+        assert ax.get_ylim()[0] == -5
+
+
+def test_learning_curves_without_a_threshold_have_no_line_for_it():
+    fig = figures.learning_panels([("arm", "kscore", np.zeros((2, 3)))] * 4)
+    assert len(fig.axes) == 4 and all(len(ax.get_lines()) == 4 for ax in fig.axes)
+    assert tuple(fig.get_size_inches()) == (12, 2.8) and fig.axes[0].get_ylim()[0] < 0
+
+
+@pytest.mark.parametrize("count", [1, 3, 5])
+def test_panels_that_are_left_over_are_taken_away_and_the_lowest_ones_have_their_numbers(count):
+    fig = figures.learning_panels([("arm", "kscore", np.zeros((2, 30)))] * count, columns=2)
+    fig.canvas.draw()
+    assert len(fig.axes) == count
+    for place, ax in enumerate(fig.axes):
+        lowest = place + 2 >= count
+        assert bool(ax.get_xlabel()) == lowest
+        assert any(tick.label1.get_visible() for tick in ax.xaxis.get_major_ticks()) == lowest
 
 
 def test_the_more_runs_the_fainter_each(ax):
-    plots.learning(np.zeros((50, 2)), "kscore", ax)
+    figures.learning(np.zeros((50, 2)), "kscore", ax)
     assert {line.get_alpha() for line in ax.get_lines()[:50]} == {0.2}
 
 
@@ -266,7 +312,7 @@ ROWS = [("first", Interval(2.0, 1.5, 3.0, 50), "kscore"), ("second", Interval(0.
 
 
 def test_a_forest_has_a_row_for_each_interval(ax):
-    assert plots.forest(ROWS, ax) is ax
+    assert figures.forest(ROWS, ax) is ax
     none, *drawn = ax.get_lines()
     assert list(none.get_xdata()) == [1, 1]
     for place, (_, interval, name) in enumerate(ROWS):
@@ -281,7 +327,7 @@ def test_a_forest_has_a_row_for_each_interval(ax):
 
 
 def test_a_forest_writes_the_numbers_beside_its_rows(ax):
-    plots.forest(ROWS, ax)
+    figures.forest(ROWS, ax)
     assert labels(ax.texts) == ["2.00 [1.50, 3.00]", "0.50 [0.25, 1.25]"]
     ax.figure.canvas.draw()
     for place, note in enumerate(ax.texts):
@@ -290,7 +336,7 @@ def test_a_forest_writes_the_numbers_beside_its_rows(ax):
 
 
 def test_a_forest_is_logarithmic_with_plain_numbers(ax):
-    plots.forest(ROWS, ax)
+    figures.forest(ROWS, ax)
     ax.figure.canvas.draw()
     left, middle, right = ax.transData.transform([[0.5, 0], [1, 0], [2, 0]])[:, 0]
     assert ax.get_xscale() == "log" and right - middle == pytest.approx(middle - left)  # half and twice are as far
@@ -300,7 +346,7 @@ def test_a_forest_is_logarithmic_with_plain_numbers(ax):
 
 @pytest.mark.parametrize(("low", "high"), [(0.8, 1.23), (0.28, 1.8), (0.05, 1.1), (0.9, 30.0), (0.3, 0.97)])
 def test_a_forest_names_no_difference_and_a_few_factors_more(ax, low, high):
-    plots.forest([("first", Interval(low, low, high, 50), "kscore")], ax)
+    figures.forest([("first", Interval(low, low, high, 50), "kscore")], ax)
     ax.figure.canvas.draw()
     shown = [text for text, at in zip(labels(ax.get_xticklabels()), ax.get_xticks(), strict=True)
              if ax.get_xlim()[0] <= at <= ax.get_xlim()[1]]
@@ -308,15 +354,38 @@ def test_a_forest_names_no_difference_and_a_few_factors_more(ax, low, high):
 
 
 def test_a_forest_can_have_its_line_elsewhere(ax):
-    plots.forest(ROWS, ax, none=0.5)
+    figures.forest(ROWS, ax, none=0.5)
     assert list(ax.get_lines()[0].get_xdata()) == [0.5, 0.5]
 
 
 def test_factors_are_the_rows_of_a_forest(ax):
     table = pd.DataFrame({"factor": [row[1] for row in ROWS], "log-rank p": [0.1, 0.2]}, index=["kscore", "none"])
-    rows = plots.factors(table)
+    rows = figures.factors(table)
     assert rows == [("K-Score, stream", ROWS[0][1], "kscore"), ("none", ROWS[1][1], "none")]
-    assert labels(plots.forest(rows, ax).get_yticklabels()) == ["K-Score, stream", "none"]
+    assert labels(figures.forest(rows, ax).get_yticklabels()) == ["K-Score, stream", "none"]
+
+
+def compared(*factors):
+    return pd.DataFrame({"factor": factors}, index=["kscore", "none", "refit"][:len(factors)])
+
+
+def test_forests_in_panels():
+    one, other = compared(Interval(2.0, 1.5, 3.0, 50)), compared(Interval(0.5, 0.4, 0.6, 9), Interval(1.5, 1.0, 2.0, 9))
+    tables = {"first": one, "second": other, "third": one}
+    fig = figures.forest_panels(tables, over="the moving average", published=3.97)
+    assert titles(fig) == ["first (n = 50)", "second (n = 9)", "third (n = 50)"]  # the fourth place is empty
+    assert [ax.get_xlabel() for ax in fig.axes] == ["", *["improvement factor over the moving average"] * 2]
+    assert labels(fig.axes[1].get_yticklabels()) == ["K-Score, stream", "none"]
+    for ax in fig.axes:
+        assert list(ax.get_lines()[-1].get_xdata()) == [3.97, 3.97] and ax.get_lines()[-1].get_linestyle() == "--"
+    assert tuple(fig.get_size_inches()) == (13, pytest.approx(2 * (0.9 + 2 * 0.32)))
+
+
+def test_a_forest_alone_is_narrower_and_may_have_nothing_published():
+    fig = figures.forest_panels({"first": compared(Interval(2.0, 1.5, 3.0, 50))}, columns=1)
+    ax, = fig.axes
+    assert len(ax.get_lines()) == 3 and fig.get_size_inches()[0] == 8
+    assert ax.get_xlabel() == "improvement factor over the Z-Score"
 
 
 # Live runs
@@ -328,7 +397,7 @@ def live_record(returns, threshold):
 def test_live_runs_are_drawn_from_their_first_episode_with_their_threshold(ax):
     records = {("zscore", 3000): live_record([9.0, 8.0, 7.0], 475.0), ("zscore", 3001): live_record([5.0], 475.0),
                ("adaptive", 3000): live_record([1.0, 2.0], 475.0)}
-    assert plots.live(records, ax) is ax
+    assert figures.live(records, ax) is ax
     *runs, threshold = ax.get_lines()
     for line, ((name, _), made) in zip(runs, records.items(), strict=True):
         close(line.get_xydata(), list(enumerate(made["eval_returns"], start=1)))
@@ -339,13 +408,22 @@ def test_live_runs_are_drawn_from_their_first_episode_with_their_threshold(ax):
 
 
 def test_live_runs_of_two_thresholds_have_two_lines(ax):
-    plots.live({("zscore", 1): live_record([1.0], 475.0), ("refit", 1): live_record([1.0], 200.0)}, ax)
+    figures.live({("zscore", 1): live_record([1.0], 475.0), ("refit", 1): live_record([1.0], 200.0)}, ax)
     assert sorted(line.get_ydata()[0] for line in ax.get_lines()[2:]) == [200, 475]
 
 
 def test_live_runs_without_a_threshold_have_no_line_for_it(ax):
-    plots.live({("zscore", 1): live_record([1.0, 2.0], None)}, ax)
+    figures.live({("zscore", 1): live_record([1.0, 2.0], None)}, ax)
     assert len(ax.get_lines()) == 1
+
+
+def test_live_runs_have_a_figure_of_their_own():
+    fig = figures.live_panel({(arm, seed): live_record([1.0, 2.0], 475.0) for arm in ("zscore", "refit")
+                              for seed in (3000, 3001, 3002)})
+    ax, = fig.axes
+    assert titles(fig) == ["Live runs (n = 3 an arm)"] and len(ax.get_lines()) == 7
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("training episodes", "evaluation return")
+    assert len(ax.get_legend().get_texts()) == 6
 
 
 # Heat maps
@@ -354,7 +432,7 @@ HEAT = pd.DataFrame([[0.0, 100.0, 49.0], [51.0, 20.4, 80.0]], index=[1e-4, 0.1],
 
 
 def test_a_heat_map_has_its_numbers_in_its_cells(ax):
-    assert plots.heat(HEAT, ax, low=-50, high=300) is ax
+    assert figures.heat(HEAT, ax, low=-50, high=300) is ax
     image, = ax.get_images()
     close(image.get_array(), HEAT)
     assert image.get_clim() == (-50, 300)  # so that two maps can be compared, whatever is in them
@@ -365,18 +443,18 @@ def test_a_heat_map_has_its_numbers_in_its_cells(ax):
 
 
 def test_a_heat_map_writes_numbers_as_it_is_told(ax):
-    plots.heat(HEAT / 100, ax, low=0, high=1, form=".2f")
+    figures.heat(HEAT / 100, ax, low=0, high=1, form=".2f")
     assert labels(ax.texts) == ["0.00", "1.00", "0.49", "0.51", "0.20", "0.80"]
 
 
 @pytest.mark.parametrize(("low", "high"), [(0, 100), (50, 500), (-1, 1)])
 def test_numbers_are_readable_on_dark_and_on_light_cells(ax, low, high):
     values = np.linspace(low, high, 21)
-    plots.heat(pd.DataFrame([values], index=[1], columns=range(21)), ax, low=low, high=high)
+    figures.heat(pd.DataFrame([values], index=[1], columns=range(21)), ax, low=low, high=high)
     image, = ax.get_images()
     for value, note in zip(values, ax.texts, strict=True):
         assert contrast(note.get_color(), to_rgba(image.to_rgba(value))[:3]) > 3
-    assert (ax.texts[0].get_color(), ax.texts[-1].get_color()) == ("white", plots.INK)  # dark is low
+    assert (ax.texts[0].get_color(), ax.texts[-1].get_color()) == ("white", figures.INK)  # dark is low
 
 
 # Tables
@@ -389,7 +467,7 @@ def test_a_table_has_labels_and_intervals_as_text():
         "mean evaluation return": [Interval(444.4, 440.0, 450.0, 50)] * 2,
         "stability": [Interval(12345.6, 999.4, 20000.0, 50)] * 2,
     }, index=["zscore", "kscore"])
-    written = plots.table(frame)
+    written = figures.table(frame)
     assert list(written.index) == ["Z-Score, per episode", "K-Score, stream"]
     assert list(written.columns) == list(frame.columns)
     assert list(written.runs) == [50, 50] and list(written.arrived) == [50, 20]
@@ -405,7 +483,7 @@ def test_a_table_of_comparisons_has_factors_and_p_values_as_text():
         "adjusted p": np.array([0.00099, 0.0496, 1.0]), "probability faster": [Interval(0.5, 0.25, 0.755, 9)] * 3,
         "probability steadier": [Interval(0.126, 0.0, 1.0, 9)] * 3,
     }, index=["refit", "adaptive_refit", "750"])
-    written = plots.table(frame)
+    written = figures.table(frame)
     assert list(written.index) == ["K-Score, refit", "K-Score, adaptive refit", "750"]  # without a label, its name
     assert list(written.factor) == ["1.23 [1.00, 2.00]"] * 3
     assert list(written["log-rank p"]) == ["< 0.001", "0.001", "0.250"]
@@ -417,25 +495,39 @@ def test_a_table_of_comparisons_has_factors_and_p_values_as_text():
 def test_a_table_leaves_its_frame_alone():
     frame = pd.DataFrame({"factor": [Interval(1.0, 1.0, 2.0, 9)], "log-rank p": [0.5]}, index=["refit"])
     before = frame.copy()
-    plots.table(frame)
+    figures.table(frame)
     pd.testing.assert_frame_equal(frame, before)
 
 
 def test_intervals_of_other_columns_have_three_digits():
-    assert plots.table(pd.DataFrame({"other": [Interval(1.23456, 1.0, 2000.0, 9)]})).other[0] == "1.23 [1, 2e+03]"
+    assert figures.table(pd.DataFrame({"other": [Interval(1.23456, 1.0, 2000.0, 9)]})).other[0] == "1.23 [1, 2e+03]"
 
 
 def test_no_p_value_is_not_a_small_one():
-    assert plots.table(pd.DataFrame({"log-rank p": [math.nan]}))["log-rank p"][0] != "< 0.001"
+    assert figures.table(pd.DataFrame({"log-rank p": [math.nan]}))["log-rank p"][0] != "< 0.001"
+
+
+def test_runs_are_counted_in_words():
+    runs = pd.DataFrame({"status": ["arrived"] * 1200 + ["censored"] * 34, "steps": [2_000_000] * 1234,
+                         "seconds": [36.0] * 1234})
+    assert figures.run_count(runs) == ("1,234 runs, 2,468 million environment steps, 12.3 hours of one core: "
+                                       "1,200 arrived, 34 censored, 0 diverged")
+
+
+@pytest.mark.parametrize(("status", "words"), [
+    ("solved", "arrived"), ("censored", "censored"), ("diverged", "diverged"),
+])
+def test_how_a_run_ended_is_told_in_the_words_of_the_analysis(status, words):
+    assert figures.ended({"status": status, "episodes": 77}) == f"{words} after 77 episodes"
 
 
 # What the reader gets
 
 def test_a_figure_is_shown_with_words_for_it_and_then_closed(monkeypatch, ax):
     shown = []
-    monkeypatch.setattr(plots, "display", lambda what, **options: shown.append(
+    monkeypatch.setattr(style, "display", lambda what, **options: shown.append(
         (what, options, plt.fignum_exists(ax.figure.number))))
-    assert plots.show(ax.figure, "What it *means*.", "What is in it.") is None
+    assert figures.show(ax.figure, "What it *means*.", "What is in it.") is None
     (figure, options, was_open), (caption, _, _) = shown
     assert figure is ax.figure and was_open
     assert options == {"metadata": {"image/png": {"alt": "What is in it."}}}
@@ -444,7 +536,7 @@ def test_a_figure_is_shown_with_words_for_it_and_then_closed(monkeypatch, ax):
 
 
 def test_only_the_shown_figure_is_closed(monkeypatch, ax):
-    monkeypatch.setattr(plots, "display", lambda *what, **options: None)
+    monkeypatch.setattr(style, "display", lambda *what, **options: None)
     other = plt.figure()
-    plots.show(ax.figure, "", "")
+    figures.show(ax.figure, "", "")
     assert plt.get_fignums() == [other.number]

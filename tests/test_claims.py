@@ -1,4 +1,4 @@
-"""From runs to statistics, verdicts and judged claims, on frames small enough to work out by hand."""
+"""From statistics to verdicts and judged claims: the rules of the plan, and the paper's claims under them."""
 
 import itertools
 import math
@@ -10,42 +10,16 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats
+from small_runs import arm, frame, record
 
-from kscore import DATA, claims, experiments, results, stats, study, verdicts
-from kscore.claims import Pairing
-from kscore.stats import Interval, Times
+from kscore import analysis, study
+from kscore.analysis import claims, stats, verdicts
+from kscore.analysis.stats import Interval, Times
+from kscore.project import DATA
+from kscore.study import plan
+from kscore.study.plan import Pairing
 
 HOLDS, FAILS, UNTOLD = "holds", "does not hold", "cannot be told"
-CAP = 100
-
-
-def record(seed, word, returns=None, training=None, cap=CAP):
-    """A run as `training.train` records it: "40" arrived then, "100+" was watched so long, "7x" diverged then."""
-    episodes, arrived = int(word.rstrip("+x")), word.isdigit()
-    return {"config": {"max_episodes": cap}, "seed": seed, "solved": arrived, "episodes": episodes,
-            "status": {"+": "censored", "x": "diverged"}.get(word[-1], "solved"),
-            "solved_at": {"evaluation": episodes if arrived else None, "training": training},
-            "train_returns": [0.0] * episodes, "eval_returns": [1.0] * episodes if returns is None else returns,
-            "steps": 1, "seconds": 0.1}
-
-
-def arm(times, returns=None, first_seed=0):
-    """Runs of an arm: their times, as words or whole numbers, one seed after the other."""
-    words = times.split() if isinstance(times, str) else list(map(str, times))
-    returns = returns or [None] * len(words)
-    return [record(first_seed + i, word, some) for i, (word, some) in enumerate(zip(words, returns, strict=True))]
-
-
-def frame(**arms):
-    return study.frame({name: arm(times) for name, times in arms.items()})
-
-
-def shuffled(runs):
-    return runs.sample(frac=1, random_state=1).reset_index(drop=True)
-
-
-def close(actual, expected, **tolerance):
-    np.testing.assert_allclose(actual, expected, **{"rtol": 1e-12, "atol": 1e-12, **tolerance})
 
 
 @pytest.fixture
@@ -138,312 +112,11 @@ def test_a_summary_holds_if_all_do_and_fails_if_one_does(parts):
     assert verdicts.together(map(verdicts.Verdict, parts)) == expected
 
 
-# Times and curves of an arm
-
-def test_published_numbers_of_an_experiment():
-    first = results.published("E1")
-    assert list(first.episodes) == [70, 25, 93, 52] and list(first.normalizer) == ["zscore", "kscore"] * 2
-    assert "Q" not in first and "id" not in first and list(first.index) == [0, 1, 2, 3]
-    table = results.published("T2")
-    assert dict(zip(table.Q, table.episodes, strict=True)) == {1e-4: 75, 1e-3: 71, 1e-2: 69, 0.1: 170, 1: 98}
-    assert set(table.R) == {1}
-
-
-BOTH = study.frame({"a": [record(2, "30", training=35), record(1, "20+", training=20), record(3, "7x"),
-                          record(0, "100+")],
-                    "b": [record(0, "99")]})
-
-
-@pytest.mark.parametrize(("criterion", "time", "met"), [
-    ("evaluation", [100, 20, 30, 100], [False, False, True, False]),  # the diverged run will not arrive any more
-    ("training", [100, 20, 35, 100], [False, True, True, False]),
-])
-def test_times_of_both_criteria_come_in_the_order_of_seeds(criterion, time, met):
-    for runs in (BOTH, shuffled(BOTH)):
-        found = results.times(runs, "a", criterion)
-        assert list(found.time) == time and list(found.arrived) == met
-    assert list(results.times(BOTH, "b").time) == [99]
-
-
-def test_times_are_of_evaluation_unless_told():
-    assert list(results.times(BOTH, "a").time) == list(results.times(BOTH, "a", "evaluation").time)
-
-
-RETURNS = [[float(i) for i in range(1, 41)], [5.0] * 10 + [7.0], [2.0] * 60]
-CURVES = study.frame({"a": [record(0, "40", RETURNS[0], cap=60), record(1, "11x", RETURNS[1], cap=60),
-                            record(2, "60+", RETURNS[2], cap=60)]})
-
-
-def test_a_curve_goes_on_at_the_mean_of_its_last_25_returns():
-    found = results.curves(shuffled(CURVES), "a", smooth=1)
-    assert found.shape == (3, 60)
-    close(found[0], RETURNS[0] + [28.0] * 20)  # 28 is the mean of 16 ... 40
-    close(found[1], RETURNS[1] + [57 / 11] * 49)  # a diverged run has fewer: the mean of what there is
-    close(found[2], RETURNS[2])
-
-
-def test_a_smooth_curve_is_the_mean_of_the_last_returns_or_of_as_many_as_there_are():
-    found = results.curves(CURVES, "a", smooth=3)
-    close(found[0][:5], [1, 1.5, 2, 3, 4])
-    close(found[0][39:43], [39, 28, 28, 28])
-
-
-def test_by_default_a_curve_is_smoothed_over_the_window_so_that_it_goes_on_where_it_was():
-    found = results.curves(CURVES, "a")
-    close(found[0][[0, 24, 39, 40, 59]], [1, 13, 28, 28, 28])
-
-
-def test_areas_are_the_means_of_the_curves():
-    close(results.areas(shuffled(CURVES), "a"), [(820 + 20 * 28) / 60, 57 / 11, 2])
-    close(results.areas(CURVES, "a"), results.curves(CURVES, "a", smooth=1).mean(axis=1))
-
-
-def test_stability_is_the_variance_of_the_last_25_returns():
-    # of 25 numbers in a row: (25² - 1) / 12 = 52
-    close(results.stabilities(shuffled(CURVES), "a"), [52, 4 * 10 / 121, 0])
-
-
-@pytest.mark.parametrize(("options", "expected"), [
-    ({}, [(820 + 10 * 28) / 50, (57 + 39 * 57 / 11) / 50, 2]),  # the first 50, those carried on among them
-    ({"episodes": 10}, [5.5, 5, 2]), ({"episodes": 1000}, [(820 + 20 * 28) / 60, 57 / 11, 2]),
-])
-def test_early_training_is_the_mean_of_the_first_returns(options, expected):
-    close(results.early(shuffled(CURVES), "a", **options), expected)
-
-
-# A table of arms
-
-def test_a_summary_by_hand():
-    runs = study.frame({"b": arm("10 20 30 40", [[1.0, 3.0]] * 4), "a": arm("60 100+ 5x 100+", [[4.0, 4.0]] * 4)})
-    table = results.summary(shuffled(runs).sort_values("arm", ascending=False))
-    assert list(table.index) == ["b", "a"]  # as they come
-    assert list(table.columns) == ["runs", "arrived", "diverged", "restricted mean", "median",
-                                   "mean evaluation return", "stability"]
-    b, a = table.loc["b"], table.loc["a"]
-    assert (b.runs, b.arrived, b.diverged, a.runs, a.arrived, a.diverged) == (4, 4, 0, 4, 1, 1)
-    estimates = [[row[name].estimate for name in table.columns[3:]] for row in (b, a)]
-    close(estimates, [[25, 20, 2, 1], [(60 + 3 * 100) / 4, math.inf, 4, 0]])
-    assert all(row[name].n == 4 for row in (b, a) for name in table.columns[3:])
-    assert 10 <= b["restricted mean"].low < 20 < 30 < b["restricted mean"].high <= 40
-    assert a["median"].low == 60 and a["median"].high == math.inf
-    assert b["stability"][:3] == (1, 1, 1) and a["stability"][:3] == (0, 0, 0)
-
-
-def test_a_summary_can_be_by_training_returns():
-    runs = study.frame({"a": [record(0, "30", training=50), record(1, "30", training=90)]})
-    assert results.summary(runs).loc["a", "restricted mean"].estimate == 30
-    table = results.summary(runs, "training")
-    assert table.loc["a", "restricted mean"].estimate == 70 and table.loc["a", "median"].estimate == 50
-
-
-@pytest.mark.parametrize(("arms", "best"), [
-    ({"a": "30 30", "b": "10 40"}, "b"), ({"a": "10 40", "b": "30 30"}, "a"),
-    ({"z": "20 20", "a": "10 30"}, "z"), ({"a": "10 30", "z": "20 20"}, "a"),  # of equal ones the first
-    ({"a": "10 100+", "b": "50 50"}, "b"),  # not arriving counts as the cap: 55
-    ({"a": "1x 1x", "b": "90 90"}, "b"),  # and so does diverging, however soon
-])
-def test_the_best_arm_has_the_lowest_restricted_mean(arms, best):
-    assert results.best(frame(**arms)) == best
-
-
-def test_winners_are_known_once_all_grids_of_an_algorithm_have_been_searched():
-    parts = experiments.chosen(["tuning_ppo*", "tuning_actor_critic_ema"])
-    runs = {name: frame(**{arm: [9, 9] for arm in part.configs}) for name, part in parts.items()}
-    fast = {kind: list(parts[f"tuning_ppo_{kind}"].configs)[7] for kind in ("stream", "refit", "ema")}
-    for kind, arm in fast.items():
-        runs[f"tuning_ppo_{kind}"].loc[lambda run, arm=arm: run.arm == arm, "evaluation"] = 1
-    (name, part), = results.winners(parts, runs).items()
-    assert name == "tuned_ppo" and part.seeds == experiments.experiments()["cartpole_ppo"].seeds
-    assert part.configs == {arm: parts[f"tuning_ppo_{kind}"].configs[fast[kind]]
-                            for kind, arm in {"stream": "kscore", "refit": "refit", "ema": "ema"}.items()}
-
-
-def test_the_best_arm_can_be_another_by_training_returns():
-    runs = study.frame({"a": [record(0, "10", training=90)], "b": [record(0, "20", training=30)]})
-    assert (results.best(runs), results.best(runs, "training")) == ("a", "b")
-
-
-# Trends over arms
-
-def test_a_trend_by_hand():
-    # seed 0 rises, τ = 1; seed 1 falls once in three pairs, τ = 1/3; seed 2 ends in a tie of two that did not arrive,
-    # τ = 2 / sqrt(3 · 2) = 0.816; seed 3 falls, τ = -1
-    runs = frame(small="10 20 5 30", middle="20 10 100+ 20", large="30 30 9x 10")
-    expected = [1, 1 / 3, 2 / math.sqrt(6), -1]
-    tau, p = results.trend(shuffled(runs), ["small", "middle", "large"])
-    close(tau.estimate, np.mean(expected))
-    assert tau.n == 4 and -1 <= tau.low < tau.estimate < tau.high <= 1
-    close(p, scipy.stats.wilcoxon(expected).pvalue)
-
-
-def test_a_trend_turns_over_with_the_order_of_arms():
-    runs = frame(small="10 20 5 30", middle="20 10 100+ 20", large="30 30 9x 10")
-    (there, p), (back, same_p) = (results.trend(runs, order) for order in (["small", "middle", "large"],
-                                                                           ["large", "middle", "small"]))
-    close([back.estimate, back.low, back.high], [-there.estimate, -there.high, -there.low])
-    close(same_p, p)
-
-
-def test_a_trend_can_be_by_training_returns_and_take_any_iterable():
-    runs = study.frame({"a": [record(0, "10", training=90)], "b": [record(0, "20", training=30)]})
-    assert results.trend(runs, iter("ab"))[0].estimate == 1
-    assert results.trend(runs, iter("ab"), "training")[0].estimate == -1
-
-
-def test_a_trend_refuses_arms_of_other_seeds():
-    runs = study.frame({"a": arm("10 20 30"), "b": arm("20 30 40", first_seed=50)})
-    with pytest.raises(ValueError, match="seeds"):
-        results.trend(runs, ["a", "b"])
-
-
-# Two arms
-
-PAIR = study.frame({
-    "a": arm("10 20 30 40 100+ 60", [[1.0, 3.0], [5.0, 5.0], [0.0, 8.0], [2.0, 4.0], [1.0, 1.0], [0.0, 2.0]]),
-    "b": arm("30 60 30 20 100+ 90x", [[0.0, 4.0], [5.0, 7.0], [0.0, 2.0], [3.0, 5.0], [4.0, 6.0], [9.0, 9.0]]),
-})
-SPREADS = {"a": [1, 0, 16, 1, 0, 1], "b": [4, 1, 1, 1, 1, 0]}
-
-
-def test_a_comparison_by_hand():
-    found = results.compare(shuffled(PAIR), "a", "b")
-    assert (found.a, found.b, found.n) == ("a", "b", 6)
-    close(found.factor.estimate, (30 + 60 + 30 + 20 + 100 + 100) / (10 + 20 + 30 + 40 + 100 + 60))
-    close(found.wins.estimate, (1 + 1 + 0.5 + 0 + 0.5 + 1) / 6)  # a tie counts half, as does neither arriving
-    close(found.steadier.estimate, (1 + 1 + 0 + 0.5 + 1 + 0) / 6)
-    close(found.steadier_p, scipy.stats.wilcoxon(SPREADS["a"], SPREADS["b"]).pvalue)
-    a = scipy.stats.CensoredData(uncensored=[10, 20, 30, 40, 60], right=[100])
-    b = scipy.stats.CensoredData(uncensored=[30, 60, 30, 20], right=[100, 100])
-    close(found.p, scipy.stats.logrank(a, b).pvalue)
-    for part in (found.factor, found.wins, found.steadier):
-        assert part.low < part.estimate < part.high and part.n == 6
-
-
-def test_comparisons_turn_over_with_the_arms():
-    there, back = results.compare(PAIR, "a", "b"), results.compare(PAIR, "b", "a")
-    close(np.multiply([there.factor.estimate, there.factor.low, there.factor.high],
-                      [back.factor.estimate, back.factor.high, back.factor.low]), 1)
-    for mine, other in ((there.wins, back.wins), (there.steadier, back.steadier)):
-        close(np.add([mine.estimate, mine.low, mine.high], [other.estimate, other.high, other.low]), 1)
-    close([back.p, back.steadier_p], [there.p, there.steadier_p])
-    assert (back.a, back.b) == ("b", "a")
-
-
-def test_an_arm_does_not_differ_from_itself():
-    found = results.compare(PAIR, "a", "a")
-    assert found.factor[:3] == (1, 1, 1)
-    close([found.wins[:3], found.steadier[:3]], 0.5)
-    close([found.p, found.steadier_p], 1)
-
-
-def test_pairs_stay_together_in_the_bootstrap():
-    runs = frame(a="5 10 20 30", b="15 30 60 90")  # three times as long on every seed, so in every resample
-    close(results.compare(runs, "a", "b").factor[:3], 3)
-    unpaired = results.compare(frame(a="5 10 20 30", b="90 60 30 15"), "a", "b").factor
-    assert unpaired.low < 2 and unpaired.high > 4
-
-
-def test_a_comparison_can_be_by_training_returns():
-    runs = study.frame({"a": [record(i, "10", training=80) for i in range(3)],
-                        "b": [record(i, "30", training=20) for i in range(3)]})
-    evaluation, training = results.compare(runs, "a", "b"), results.compare(runs, "a", "b", "training")
-    assert (evaluation.factor.estimate, training.factor.estimate) == (3, 0.25)
-    assert (evaluation.wins.estimate, training.wins.estimate) == (1, 0)
-    assert evaluation.p < 0.05 and training.p < 0.05
-
-
-@pytest.mark.parametrize(("b", "text"), [
-    (arm("20 30", first_seed=1), r"'one' and 'two' .* same seeds, got \[0, 1\] and \[1, 2\]"),
-    (arm("20 30 40"), r"'one' and 'two' .* got \[0, 1\] and \[0, 1, 2\]"),
-])
-def test_arms_of_other_seeds_are_refused_by_name(b, text):
-    runs = study.frame({"one": arm("10 20"), "two": b})
-    with pytest.raises(ValueError, match=text):
-        results.compare(runs, "one", "two")
-    with pytest.raises(ValueError, match="'two' and 'one'"):
-        results.against(runs, "one", ["two"])
-
-
-def test_arms_that_nobody_has_run_are_refused_by_name():
-    with pytest.raises(ValueError, match=r"arm must be one of .*, got 'x'"):
-        results.compare(PAIR, "x", "y")
-    with pytest.raises(ValueError, match=r"arm must be one of .*, got 'x'"):
-        results.times(PAIR, "x")
-
-
-def test_a_criterion_that_there_is_not_gets_a_sentence():
-    with pytest.raises(ValueError, match=r"criterion must be one of 'evaluation', 'training', got 'train'"):
-        results.compare(PAIR, *PAIR.arm.unique()[:2], "train")
-
-
-def test_a_seed_counts_once():
-    with pytest.raises(ValueError, match="must have one run of each seed"):
-        results.compare(pd.concat([PAIR, PAIR]), *PAIR.arm.unique()[:2])
-
-
-def test_runs_that_were_not_watched_for_a_criterion_are_not_judged_by_it():
-    stopped = study.frame({"a": arm("20 30 40"), "b": arm("25 35 45")})  # by evaluation, with no word on training
-    assert results.compare(stopped, "a", "b").n == 3
-    with pytest.raises(ValueError, match=f"'a' must .* watched for the training criterion up to the cap of {CAP}"):
-        results.compare(stopped, "a", "b", "training")
-
-
-def test_a_table_needs_an_arm_beside_the_baseline():
-    with pytest.raises(ValueError, match="arms must name at least one beside the baseline"):
-        results.against(PAIR, PAIR.arm.iloc[0], [])
-
-
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_a_run_that_diverged_before_its_first_evaluation_can_be_compared():
-    runs = study.frame({"a": [record(0, "1x", []), *arm("20 30 40", [[1.0]] * 3, first_seed=1)],
-                        "b": arm("20 30 40 50", [[1.0, 3.0]] * 4)})
-    there, back = results.compare(runs, "a", "b"), results.compare(runs, "b", "a")
-    close(there.steadier.estimate + back.steadier.estimate, 1)
-    assert 0 <= there.steadier_p <= 1
-
-
-THREE = frame(slow=range(50, 60), fast=range(10, 20), zscore=range(30, 40), same=range(30, 40))
-
-
-@pytest.mark.usefixtures("quick")
-def test_arms_against_a_baseline():
-    table = results.against(THREE, "zscore")
-    assert list(table.index) == ["slow", "fast", "same"]
-    close([factor.estimate for factor in table.factor], [345 / 545, 345 / 145, 1])
-    close([wins.estimate for wins in table["probability faster"]], [0, 1, 0.5])
-    close([steady.estimate for steady in table["probability steadier"]], 0.5)
-    found = [results.compare(THREE, name, "zscore") for name in table.index]
-    assert list(table["log-rank p"]) == [one.p for one in found]
-    close(table["adjusted p"], scipy.stats.false_discovery_control([one.p for one in found]))
-    assert table["adjusted p"]["fast"] > table["log-rank p"]["fast"]
-
-
-@pytest.mark.usefixtures("quick")
-def test_chosen_arms_against_a_baseline_come_in_their_order():
-    table = results.against(THREE, "zscore", iter(["fast", "zscore", "slow"]))
-    assert list(table.index) == ["fast", "slow"]
-    close(table["adjusted p"], scipy.stats.false_discovery_control(table["log-rank p"]))
-
-
-def test_arms_against_a_baseline_can_be_by_training_returns():
-    runs = study.frame({"a": [record(0, "10", training=80)], "b": [record(0, "30", training=20)]})
-    assert results.against(runs, "b").factor["a"].estimate == 3
-    assert results.against(runs, "b", criterion="training").factor["a"].estimate == 0.25
-
-
-def test_pairs_are_compared_by_both_criteria():
-    runs = study.frame({"a": [record(0, "30", training=35), record(1, "20", training=50)],
-                        "b": [record(0, "40", training=90), record(1, "80", training=70)]})
-    table = results.by_criterion(runs, {"first": ("a", "b"), "turned": ("b", "a")})
-    assert list(table.index) == [(name, criterion) for name in ("first", "turned") for criterion in results.CRITERIA]
-    close([factor.estimate for factor in table.factor], [120 / 50, 160 / 85, 50 / 120, 85 / 160])
-
-
 # The claims as data
 
 CLAIMS = claims.read()
 PUBLISHED = pd.read_csv(DATA / "paper" / "published.csv")
-EVERY = experiments.experiments()
+EVERY = {name: plan.part(name) for name in plan.PARTS if not name.startswith("tuned")}
 CELLS = [(claim, reading) for claim in CLAIMS.index for reading in claims.READINGS if CLAIMS.kind[claim] != "summary"]
 SUMMARIES = list(CLAIMS.index[CLAIMS.kind == "summary"])
 ARMS_OF_A_KIND = {"ranking": 2, "size": 2, "number": 1, "stability": 2, "early": 2, "trend": 0}
@@ -471,18 +144,22 @@ def pairing_of(claim, reading="written"):
     return Pairing.parse(CLAIMS.loc[claim, reading])
 
 
-@pytest.mark.parametrize(("text", "expected"), [
-    ("cartpole_ppo: kscore / running", ("cartpole_ppo", ("kscore", "running"), "evaluation")),
-    ("cartpole_ppo: running", ("cartpole_ppo", ("running",), "evaluation")),
-    ("process_noise_refit", ("process_noise_refit", (), "evaluation")),
-    ("process_noise_refit by training", ("process_noise_refit", (), "training")),
-    ("lunarlander_released: 750 / 991 by training", ("lunarlander_released", ("750", "991"), "training")),
-    ("lunarlander_released: 991 by training", ("lunarlander_released", ("991",), "training")),
-    ("tuning: Q = 0.0001, R = 1", ("tuning", ("Q = 0.0001, R = 1",), "evaluation")),
-    ("tuning: Q = 1, R = 1 / Q = 1, R = 2", ("tuning", ("Q = 1, R = 1", "Q = 1, R = 2"), "evaluation")),
+def test_published_numbers_of_an_experiment():
+    first = analysis.published("E1")
+    assert list(first.episodes) == [70, 25, 93, 52] and list(first.normalizer) == ["zscore", "kscore"] * 2
+    assert "Q" not in first and "id" not in first and list(first.index) == [0, 1, 2, 3]
+    table = analysis.published("T2")
+    assert dict(zip(table.Q, table.episodes, strict=True)) == {1e-4: 75, 1e-3: 71, 1e-2: 69, 0.1: 170, 1: 98}
+    assert set(table.R) == {1}
+
+
+@pytest.mark.parametrize(("ask", "table"), [
+    (claims.read, "the table of claims"), (lambda: claims.published("E1"), "the table of published numbers"),
 ])
-def test_pairings_are_read(text, expected):
-    assert Pairing.parse(text) == expected
+def test_the_tables_of_the_paper_need_a_checkout(monkeypatch, ask, table):
+    monkeypatch.setattr("kscore.project.is_checkout", lambda: False)
+    with pytest.raises(ValueError, match=f"^{table} needs a checkout of the project"):
+        ask()
 
 
 def test_the_claims_are_whole():
@@ -495,8 +172,8 @@ def test_the_claims_are_whole():
 @each_cell
 def test_a_claim_names_an_experiment_of_the_study_and_its_arms(claim, reading):
     pairing = pairing_of(claim, reading)
-    assert pairing.file in EVERY
-    configs = EVERY[pairing.file].configs
+    assert pairing.part in EVERY
+    configs = EVERY[pairing.part].configs
     assert set(pairing.arms) <= set(configs)
     assert len(set(pairing.arms)) == ARMS_OF_A_KIND[CLAIMS.kind[claim]]
     assert pairing.criterion in ("evaluation", "training")
@@ -570,49 +247,6 @@ def test_the_summaries_leave_no_experiment_out():
         assert CLAIMS.written[summary].split() == [part for part in parts if side(pairing_of(part).arms[1]) == "zscore"]
     adaptive = [claim for claim in rankings if claim.startswith("E4") and pairing_of(claim).arms[0] == "adaptive"]
     assert CLAIMS.written["S.3"].split() == adaptive
-
-
-# The claims follow the plan's table
-
-PLANNED_ARMS = {"simple stream": "kscore", "simple refit": "refit", "adaptive stream": "adaptive",
-                "adaptive refit": "adaptive_refit", **{name: name for name in ("running", "zscore", "750", "991")}}
-
-
-def planned():
-    """Return {(experiment, reading): [(file, arms, criterion)]}; no arms: all of the file's."""
-    plan = (DATA / "PLAN.md").read_text(encoding="utf-8")
-    table = plan.split("| claim | as written")[1].split("\n\n")[0]
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
-    return {(experiment, reading): [planned_pairing(part) for part in re.sub(r"\(.*\)", "", cell).split(";")]
-            for name, *cells in rows for experiment in re.findall(r"\b[ET]\d[ab]?\b", name)
-            for reading, cell in zip(claims.READINGS, cells, strict=True)}
-
-
-def planned_pairing(text):
-    file, named = re.search(r"`(\w+)`:?(.*)", text).groups()
-    named, _, criterion = named.partition(", by ")
-    names = [PLANNED_ARMS[word.strip()] for word in named.split(",") if word.strip()]
-    return file, names or list(EVERY[file].configs), criterion.removesuffix(" returns") or "evaluation"
-
-
-PLAN = planned()
-
-
-def test_the_plans_table_is_read():
-    assert {experiment for experiment, _ in PLAN} == {"E1", "E2", "E3", "E4", "T1a", "T1b", "T2"}
-    assert PLAN["E1", "released"] == [("cartpole_reinforce", ["adaptive_refit", "zscore"], "evaluation")]
-    assert PLAN["T1b", "released"] == [("lunarlander_released", ["750", "991"], "training")]
-    assert [file for file, _, _ in PLAN["T1a", "released"]] == ["cartpole_ppo", "cartpole_ppo_released"]
-
-
-@each_cell
-def test_a_claim_is_judged_by_the_arms_of_the_plan(claim, reading):
-    pairing, experiment = pairing_of(claim, reading), "E1" if claim == "S.4" else experiment_of(claim)
-    (names, criterion), = [(names, criterion) for file, names, criterion in PLAN[experiment, reading]
-                           if file == pairing.file]
-    assert pairing.criterion == criterion
-    places = [names.index(name) for name in pairing.arms]
-    assert places == sorted(places)  # the plan names the K-Score first, and the adaptive one before the simple one
 
 
 # T1.0, T1.3 and T1.4 to T1.7 as released are by the released files' own arms, of which none is a Z-Score
@@ -709,7 +343,7 @@ def test_what_cannot_be_told_comes_with_the_factor_that_would_have_been_found(mo
 
 def test_the_factor_that_would_have_been_found_is_that_of_the_power_analysis(monkeypatch):
     monkeypatch.setattr(stats, "detectable", partial(stats.detectable, trials=5))
-    least = stats.detectable(results.times(FEW, "b"))
+    least = stats.detectable(analysis.times(FEW, "b"))
     assert 1 < least < math.inf
     assert f" a factor of {least:g} would" in judged({"x": FEW}, it=("ranking", "x: a / b")).written_found["it"]
 
@@ -752,6 +386,13 @@ def test_no_p_value_is_not_a_small_one():
     assert "< 0.001" not in judged({"x": runs}, it=("stability", "x: a / b")).written_found["it"]
 
 
+@pytest.mark.parametrize(("p", "words"), [
+    (0.0009, "p < 0.001"), (0.001, "p = 0.001"), (0.0494, "p = 0.049"), (1.0, "p = 1.000"), (math.nan, "p = nan"),
+])
+def test_a_p_value_is_written_with_three_digits_unless_it_is_smaller(p, words):
+    assert claims._p(p) == words
+
+
 # The family
 
 NEARLY = frame(a="10 12 14 16 18 20", b="15 17 19 21 23 25")  # p = 0.04
@@ -759,7 +400,7 @@ NEARLY = frame(a="10 12 14 16 18 20", b="15 17 19 21 23 25")  # p = 0.04
 
 @pytest.mark.usefixtures("quick")
 def test_a_claim_that_would_hold_alone_may_not_in_its_family():
-    p = results.compare(NEARLY, "a", "b").p
+    p = analysis.compare(NEARLY, "a", "b").p
     assert 0.025 < p < 0.05
     alone = judged({"x": NEARLY}, it=("ranking", "x: a / b"))
     assert list(alone.written_verdict) == list(alone.released_verdict) == [HOLDS]  # p twice: q = p
@@ -875,7 +516,7 @@ def as_claimed(name, n=20):
 
 @pytest.fixture(scope="module")
 def report():
-    files = {pairing_of(*cell).file for cell in CELLS}
+    files = {pairing_of(*cell).part for cell in CELLS}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stats, "bootstrap", partial(stats.bootstrap, draws=200))
         return claims.judge(CLAIMS, {name: as_claimed(name) for name in files})

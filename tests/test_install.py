@@ -1,0 +1,53 @@
+"""The core installs alone: a wheel, numpy, and no checkout."""
+
+import subprocess
+import sys
+import venv
+
+import pytest
+
+from kscore.project import ROOT
+
+USE = """
+import sys
+import kscore, kscore.filters, kscore.normalizers
+scores = kscore.normalizers.make("kscore", variant="adaptive", Q=0.01, R=0.1)([3.0, 2.0, 1.0])
+assert len(scores) == 3 and kscore.filters.steady_state(1e-4, 1e-2).gain > 0
+print(kscore.__file__, *sorted({"pandas", "torch", "gymnasium", "yaml"} & set(sys.modules)))
+"""
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """The Python of an empty environment into which the built wheel was installed."""
+    folder = tmp_path_factory.mktemp("wheel")
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
+    subprocess.run([*pip, "wheel", "--no-deps", "--wheel-dir", folder, ROOT], check=True, capture_output=True)
+    wheel, = folder.glob("kscore-*.whl")
+    venv.create(folder / "env", with_pip=True)
+    python = folder / "env" / "bin" / "python"
+    subprocess.run([python, *pip[1:], "install", "-c", ROOT / "constraints.txt", wheel], check=True,
+                   capture_output=True)
+    return python
+
+
+def ask(python, *arguments, cwd):
+    return subprocess.run([python, *arguments], cwd=cwd, capture_output=True, text=True)
+
+
+def test_the_wheel_brings_numpy_and_nothing_else(installed, tmp_path):
+    listed = ask(installed, "-m", "pip", "list", "--format=freeze", cwd=tmp_path).stdout
+    assert {line.split("==")[0] for line in listed.split()} <= {"kscore", "numpy", "pip", "setuptools"}
+
+
+def test_the_core_works_outside_of_the_checkout(installed, tmp_path):
+    told = ask(installed, "-c", USE, cwd=tmp_path)
+    assert told.returncode == 0, told.stderr
+    assert "site-packages" in told.stdout and told.stdout.split()[1:] == []
+
+
+@pytest.mark.parametrize("command", [["list"], ["run", "00"], ["study"], ["course", "student", "class"], ["status"]])
+def test_a_command_that_needs_the_checkout_says_so(installed, tmp_path, command):
+    told = ask(installed, "-m", "kscore", *command, cwd=tmp_path)
+    assert told.returncode == 2 and "needs a checkout of the project" in told.stderr
+    assert "Traceback" not in told.stderr and not any(tmp_path.iterdir())

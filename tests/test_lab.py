@@ -1,0 +1,103 @@
+"""Opening a chapter in JupyterLab and saving it changes neither of its two files."""
+
+import os
+import re
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+from conftest import eventually
+
+from kscore.project import NOTEBOOKS, ROOT
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+         "--disable-component-update", "--disable-sync"]
+OWN = ("HOME", "IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR",
+       "JUPYTERLAB_SETTINGS_DIR", "JUPYTERLAB_WORKSPACES_DIR")  # nothing of the user's is read or written
+SETTLED = """async () => {
+    const app = window.jupyterapp; await app.restored;
+    let panel;
+    while (!(panel = app.shell.currentWidget)?.sessionContext) await new Promise(go => setTimeout(go, 50));
+    await panel.context.ready; await panel.sessionContext.ready;
+    const kernel = panel.sessionContext.session.kernel;
+    await kernel.info; await kernel.spec;
+    while (kernel.status !== "idle") await new Promise(go => setTimeout(go, 50));
+    await new Promise(go => setTimeout(go, 500));
+    return panel.context.model.dirty;
+}"""
+
+
+def command_of_make_lab():
+    """The options with which `make lab` starts JupyterLab, without the folder."""
+    recipe = re.search(r"jupyter lab (.*) --notebook-dir=notebooks", (ROOT / "Makefile").read_text(encoding="utf-8"))
+    return shlex.split(recipe[1])
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    """The address of a JupyterLab on copies of the chapters, and their folder."""
+    if CHROMIUM is None:
+        pytest.skip("no browser is installed: JupyterLab is looked at in chromium, a package of that name on Debian")
+    home = tmp_path_factory.mktemp("lab")
+    folder = home / "notebooks"
+    shutil.copytree(NOTEBOOKS, folder, ignore=shutil.ignore_patterns(".*"))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [Path(sys.executable).parent / "jupyter", "lab", *command_of_make_lab(), f"--notebook-dir={folder}",
+               "--allow-root", "--no-browser", "--ip=127.0.0.1", f"--port={port}", "--ServerApp.port_retries=0",
+               "--IdentityProvider.token=chapters", "--expose-app-in-browser"]
+    with (home / "log").open("w") as log:
+        server = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log,
+                                  env=os.environ | {name: str(home / name.lower()) for name in OWN})
+        try:
+            assert eventually(lambda: answers(port), seconds=120), (home / "log").read_text()
+            yield f"http://127.0.0.1:{port}", folder
+        finally:
+            server.terminate()  # it ends its kernels
+            server.wait(60)
+
+
+def answers(port):
+    try:
+        urllib.request.urlopen(f"http://127.0.0.1:{port}/api?token=chapters").close()
+    except OSError:
+        return False
+    return True
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        context = playwright.chromium.launch_persistent_context(
+            tmp_path_factory.mktemp("chromium"), executable_path=CHROMIUM, headless=True, args=QUIET)
+        yield context
+        context.close()
+
+
+@pytest.mark.parametrize("name", ["00_start_here.ipynb", "05_actor_critic_cartpole.ipynb"])
+def test_opening_and_saving_a_chapter_changes_nothing(lab, browser, name):
+    site, folder = lab
+    pair = [folder / name, (folder / name).with_suffix(".py")]
+    before = [(path.read_bytes(), path.stat().st_mtime_ns) for path in pair]
+    page = browser.new_page()
+    page.set_default_timeout(120_000)
+    page.goto(f"{site}/lab/tree/{name}?token=chapters&reset")
+    page.wait_for_function("() => window.jupyterapp")
+    changed = page.evaluate(SETTLED)
+    with page.expect_response(lambda r: r.request.method == "PUT" and r.url.split("?")[0].endswith(name)) as saved:
+        page.keyboard.press("Control+s")
+    page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.shutdown()")
+    page.close()
+    assert saved.value.ok and not changed
+    for path, (content, written) in zip(pair, before, strict=True):
+        assert path.stat().st_mtime_ns > written, f"{path.name} was not saved"
+        assert path.read_bytes() == content, f"{path.name} is not the same"

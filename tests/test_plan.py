@@ -1,0 +1,683 @@
+"""One plan: data/PLAN.md, the code, the claims, the chapters and the archive say the same of every experiment."""
+
+import ast
+import copy
+import csv
+import dataclasses
+import itertools
+import json
+import math
+import pkgutil
+import re
+from collections import Counter
+from functools import cache
+
+import numpy as np
+import orjson
+import pytest
+
+from kscore import analysis, study
+from kscore.normalizers import KScore, spelled_out
+from kscore.project import ARCHIVE, DATA, NOTEBOOKS, ROOT
+from kscore.rl import PROTOCOL_VERSION, RunConfig, train
+from kscore.study import plan
+from kscore.study.plan import ARMS, LIVE, PARTS, RESULTS, TUNING, Pairing
+from kscore.study.records import key
+
+TUNED = ("tuned_actor_critic", "tuned_ppo")
+EVERY = {name: plan.part(name) for name in PARTS if name not in TUNED}
+CARTPOLE_ARMS = [name for name in EVERY if name.startswith("cartpole_") and "released" not in name]
+every_part = pytest.mark.parametrize("name", EVERY)
+PLAN = (DATA / "PLAN.md").read_text(encoding="utf-8")
+
+
+# The plan in words
+
+TEN = ["none", "zscore", "running", "ema", "kscore", "refit", "innovation", "adaptive", "adaptive_refit",
+       "adaptive_innovation"]
+NOISES = ["1e-4", "1e-3", "1e-2", "1e-1", "1"]
+GRID = [f"Q = {float(Q):g}, R = {float(R):g}" for Q in NOISES for R in ("1e-2", "1e-1", "1", "10", "100")]
+IN_WORDS = {  # what the plan says of the arms of a part, and which those are; none: as many as the words say
+    "none, zscore, running, K-Score simple refit, adaptive refit, adaptive stream":
+        ["none", "zscore", "running", "refit", "adaptive_refit", "adaptive"],
+    "the settings of the two released notebooks whose outputs read 750 and 991, stopping on training returns":
+        ["750", "991"],
+    "none, zscore, running, ema (decay 0.99), K-Score simple and adaptive, each stream, refit and innovation": TEN,
+    "the same ten with the z-scoring of advantages switched off": TEN,
+    "the released PPO notebook's two arms, with its own stopping rule: adaptive refit with advantages z-scored; "
+    "neither normalization": ["adaptive_refit", "none"],
+    "the advantages themselves through the normalizer, the critic on raw returns: zscore, running, the six K-Scores":
+        ["zscore", "running", *TEN[4:]],
+    "PPO, simple K-Score, R = 1, Q = 1e-4, 1e-3, 1e-2, 1e-1, 1": [f"Q = {float(Q):g}, R = 1" for Q in NOISES],
+    "simple K-Score, Q in {1e-4 ... 1} × R in {1e-2 ... 100}, 25 cells": GRID,
+    "the moving average with 25 decays": 25,
+    "the best cell of each of the three grids (lowest restricted mean; on a tie the first in the grid's order)":
+        ["kscore", "refit", "ema"],
+}
+
+
+def rows(table):
+    """The cells of the table of the plan that begins with these words."""
+    lines = PLAN.split(f"\n{table}")[1].split("\n\n")[0].splitlines()[2:]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def expanded(name):
+    """A name for each way to choose among the words in braces."""
+    parts = [words.split(",") for words in re.split(r"[{}]", name)]
+    return ["".join(chosen) for chosen in itertools.product(*parts)]
+
+
+def files(cell):
+    """The parts that a cell names; `_gae` after `cartpole_reinforce` is `cartpole_gae`."""
+    names = [name for word in re.findall(r"`([^`]+)`", cell) for name in expanded(word)]
+    return [f"cartpole{name}" if name.startswith("_") else name for name in names]
+
+
+def test_the_parts_are_those_of_the_plan_with_their_arms_and_seeds():
+    planned = {name: (IN_WORDS[arms], seeds) for cell, arms, seeds in rows("| file |") for name in files(cell)}
+    assert set(planned) == set(PARTS)
+    for name, (arms, seeds) in planned.items():
+        found = tuned_part(name) if name in TUNED else EVERY[name]
+        assert len(found.configs) == arms if isinstance(arms, int) else list(found.configs) == arms
+        first = TUNING.first if seeds.endswith(" tuning") else RESULTS.first
+        assert found.seeds == range(first, first + int(seeds.removesuffix(" tuning")))
+
+
+def test_the_seeds_are_those_of_the_plan():
+    assert "results use 1000 to 1049 (CartPole) and 1000 to 1009 (LunarLander)" in PLAN
+    assert "tuned on 2000 to\n2007" in PLAN and "use 3000 and up" in PLAN
+    assert (RESULTS, plan.LUNAR_RESULTS, TUNING, LIVE) == ((1000, 50), (1000, 10), (2000, 8), 3000)
+
+
+@pytest.mark.parametrize("name", ["PLAN.md", "README.md"])
+def test_the_code_that_is_named_beside_the_data_is_there(name):
+    named = re.findall(r"(?:`|python -m )(kscore[./][\w./]+)", (DATA / name).read_text(encoding="utf-8"))
+    assert len(named) >= 3
+    for place in named:
+        if "/" in place:
+            assert (ROOT / place).is_file(), place
+        else:
+            assert pkgutil.resolve_name(place), place
+
+
+@every_part
+def test_configurations_survive_json_and_have_a_key_each(name):
+    configs = EVERY[name].configs.values()
+    assert all(RunConfig(**json.loads(json.dumps(config.to_dict()))) == config for config in configs)
+    assert len({key(config, 0) for config in configs}) == len(configs)
+
+
+@every_part
+def test_every_arm_has_the_environment_and_algorithm_of_its_part(name):
+    env = "LunarLander-v3" if name.startswith("lunarlander") else "CartPole-v1"
+    algorithm = next((word for word in ("reinforce", "actor_critic", "gae", "ppo") if word in name), None)
+    algorithm = algorithm or ("ppo" if name.startswith("process_noise") else "actor_critic")
+    found = {(config.env, config.algorithm) for config in EVERY[name].configs.values()}
+    assert found == {(env, algorithm)}
+
+
+def test_results_tuning_and_live_runs_share_no_seed():
+    results, tuning = (set().union(*(part.seeds for name, part in EVERY.items() if name.startswith("tuning") == tuned))
+                       for tuned in (False, True))
+    assert not results & tuning
+    assert min(results) >= 1000  # development used the seeds below
+    assert max(results | tuning) < LIVE
+
+
+@every_part
+def test_a_part_knows_its_file_and_how_many_runs_it_has(name):
+    part = EVERY[name]
+    assert part.name == name and part.file == f"{name}.jsonl"
+    assert part.runs == len(part.configs) * len(part.seeds)
+
+
+# The arms
+
+RELEASED = {  # data/PLAN.md: "The filter's settings are the released ones"
+    ("CartPole-v1", "reinforce"): {"simple": (1e-4, 1e-2), "adaptive": (0.1, 1.0)},
+    ("CartPole-v1", "actor_critic"): {"simple": (1e-4, 1e-2), "adaptive": (0.1, 1.0)},
+    ("CartPole-v1", "gae"): {"simple": (1e-4, 1e-2), "adaptive": (0.1, 1.0)},
+    ("CartPole-v1", "ppo"): {"simple": (1e-4, 1e-2), "adaptive": (1e-2, 0.1)},
+    ("LunarLander-v3", "actor_critic"): {"simple": (1e-2, 1.0), "adaptive": (1.0, 1e-2)},
+    ("LunarLander-v3", "ppo"): {"simple": (1e-2, 1.0), "adaptive": (1.0, 1e-2)},
+}
+FILTERS = {
+    "kscore": ("simple", "stream"), "refit": ("simple", "refit"), "innovation": ("simple", "innovation"),
+    "adaptive": ("adaptive", "stream"), "adaptive_refit": ("adaptive", "refit"),
+    "adaptive_innovation": ("adaptive", "innovation"),
+}
+
+
+@pytest.mark.parametrize(("env", "algorithm"), RELEASED)
+def test_arms_have_the_released_filter_settings(env, algorithm):
+    arms = plan.arms(env, algorithm)
+    assert tuple(arms) == ARMS == ("none", "zscore", "running", "ema", *FILTERS)
+    for name in ("none", "zscore", "running", "ema"):
+        assert arms[name].normalizer == spelled_out(name)  # all at its defaults
+    assert arms["ema"].normalizer["decay"] == 0.99
+    for name, (variant, mode) in FILTERS.items():
+        Q, R = RELEASED[env, algorithm][variant]
+        assert arms[name].normalizer == spelled_out("kscore", variant=variant, mode=mode, Q=Q, R=R)
+    preset = RunConfig.preset(env, algorithm)
+    assert all(dataclasses.replace(arm, normalizer=preset.normalizer) == preset for arm in arms.values())
+
+
+def test_the_released_filter_settings_are_those_that_the_plan_writes_down():
+    written = re.search(r"settings are the released ones: (.*?); x₀ = 0, P₀ = 1, α = 0.9\.", PLAN, re.DOTALL)[1]
+    found = {}
+    for half in written.split(";"):
+        variant = half.split()[0]
+        for Q, R, where in re.findall(r"Q = (\S+),\s+R = (\S+) \(([^)]*)\)", half):
+            found[variant, where] = (float(Q), float(R))
+    in_words = {("CartPole-v1", "ppo"): ("PPO on CartPole", "CartPole"), "LunarLander-v3": ("LunarLander",),
+                "CartPole-v1": ("the other algorithms on CartPole", "CartPole")}
+    for (env, algorithm), settings in RELEASED.items():
+        for variant, setting in settings.items():
+            names = in_words.get((env, algorithm), in_words[env])
+            assert next(found[variant, name] for name in names if (variant, name) in found) == setting
+    assert len(found) == 5
+
+
+def test_the_filters_start_and_adapt_as_planned():
+    assert (KScore().x0, KScore().P0, KScore().alpha) == (0.0, 1.0, 0.9)
+
+
+@pytest.mark.parametrize("name", ["lunarlander_actor_critic", "lunarlander_ppo"])
+def test_lunar_runs_go_on_until_both_criteria_are_met(name):
+    configs = EVERY[name].configs
+    assert list(configs) == ["none", "zscore", "running", "refit", "adaptive_refit", "adaptive"]
+    assert {(config.criterion, config.threshold, config.max_episodes) for config in configs.values()} == \
+        {("both", 200.0, 1500)}
+
+
+def test_cartpole_runs_stop_by_evaluation_at_475_or_500_episodes():
+    found = {(config.criterion, config.threshold, config.window, config.max_episodes)
+             for name, part in EVERY.items() if not name.startswith("lunarlander") for config in part.configs.values()}
+    assert found == {("evaluation", 475.0, 25, 500)}
+
+
+@pytest.mark.parametrize("algorithm", ["reinforce", "actor_critic", "gae", "ppo"])
+def test_switched_arms_differ_only_in_the_advantages(algorithm):
+    usual, switched = plan.arms("CartPole-v1", algorithm), plan.switched(algorithm)
+    assert list(switched) == list(usual)
+    for name, config in switched.items():
+        assert config.normalize_advantages is not usual[name].normalize_advantages
+        assert dataclasses.replace(config, normalize_advantages=usual[name].normalize_advantages) == usual[name]
+
+
+@pytest.mark.parametrize("algorithm", ["gae", "ppo"])
+def test_the_recorded_switch_is_off(algorithm):
+    on, off = (EVERY[f"cartpole_{algorithm}{suffix}"].configs.values() for suffix in ("", "_switched"))
+    assert all(config.normalize_advantages for config in on)
+    assert not any(config.normalize_advantages for config in off)
+
+
+def test_changes_are_made_to_all_arms():
+    made = [
+        plan.arms("CartPole-v1", "gae", max_episodes=7), plan.switched("ppo", max_episodes=7),
+        plan.released_ppo(max_episodes=7), plan.normalized_advantages(max_episodes=7),
+        plan.process_noise("refit", max_episodes=7), plan.released_lunar(max_episodes=7),
+        plan.kalman_grid("gae", "stream", max_episodes=7), plan.ema_grid("gae", max_episodes=7),
+    ]
+    assert {config.max_episodes for configs in made for config in configs.values()} == {7}
+
+
+def test_the_released_ppo_arms():
+    configs = EVERY["cartpole_ppo_released"].configs
+    assert {name: (config.normalizer["name"], config.normalize_advantages, config.full_window)
+            for name, config in configs.items()} == \
+        {"adaptive_refit": ("kscore", True, False), "none": ("none", False, False)}
+    assert configs["adaptive_refit"].normalizer["mode"] == "refit"
+
+
+def test_the_released_lunar_arms():
+    configs = EVERY["lunarlander_released"].configs
+    assert {config.criterion for config in configs.values()} == {"training"}
+    assert configs["750"].normalizer == spelled_out("kscore", mode="refit", scale="returns", Q=1e-2, R=1.0)
+    assert configs["991"].normalizer == spelled_out("kscore", mode="refit", variant="adaptive", Q=1.0, R=1e-2)
+
+
+def test_normalized_advantages_go_through_the_normalizer_once():
+    configs = EVERY["cartpole_gae_advantages"].configs
+    assert list(configs) == ["zscore", "running", *FILTERS]
+    assert {(config.signal, config.normalize_advantages) for config in configs.values()} == {("advantages", False)}
+    assert {config.signal for name in CARTPOLE_ARMS if name != "cartpole_gae_advantages"
+            for config in EVERY[name].configs.values()} == {"returns"}
+
+
+@pytest.mark.parametrize("mode", ["stream", "refit"])
+def test_process_noise_is_that_of_the_papers_table(mode):
+    configs = EVERY[f"process_noise_{mode}"].configs.values()
+    assert [config.normalizer for config in configs] == \
+        [spelled_out("kscore", mode=mode, Q=Q, R=1.0) for Q in (1e-4, 1e-3, 1e-2, 1e-1, 1.0)]
+
+
+# Tuning
+
+@pytest.mark.parametrize("algorithm", ["actor_critic", "ppo"])
+def test_every_method_is_tuned_over_equally_many_settings(algorithm):
+    grids = [EVERY[f"tuning_{algorithm}_{kind}"].configs for kind in ("stream", "refit", "ema")]
+    assert [len(grid) for grid in grids] == [25, 25, 25]
+    assert len({key(config, 0) for grid in grids for config in grid.values()}) == 75
+
+
+def test_the_kalman_grid_has_every_pair():
+    grid = plan.kalman_grid("ppo", "refit")
+    Qs, Rs = [1e-4, 1e-3, 1e-2, 1e-1, 1.0], [1e-2, 1e-1, 1.0, 10.0, 100.0]
+    assert [config.normalizer for config in grid.values()] == \
+        [spelled_out("kscore", mode="refit", Q=Q, R=R) for Q in Qs for R in Rs]  # this order decides ties
+
+
+def test_the_ema_grid_forgets_at_different_rates_around_the_default():
+    grid = plan.ema_grid("ppo").values()
+    assert {config.normalizer["name"] for config in grid} == {"ema"}
+    rates = [1 - config.normalizer["decay"] for config in grid]
+    assert rates == sorted(set(rates)) and 0 < rates[0] < 0.009 and 0.011 < rates[-1] < 1
+    assert 0.99 in [config.normalizer["decay"] for config in grid]
+
+
+# A smaller study
+
+@every_part
+def test_a_smaller_part_has_the_same_arms_on_fewer_seeds_and_episodes(name):
+    small = plan.part(name, seeds=3, first_seed=LIVE, max_episodes=7)
+    assert small.seeds == range(LIVE, LIVE + 3) and small.runs == 3 * len(EVERY[name].configs)
+    cap = 1500 if name.startswith("lunarlander") else 500
+    assert {arm: dataclasses.replace(config, max_episodes=cap) for arm, config in small.configs.items()} == \
+        EVERY[name].configs
+    assert {config.max_episodes for config in small.configs.values()} == {7}
+
+
+def test_fewer_seeds_begin_where_the_planned_ones_do():
+    assert plan.part("tuning_ppo_ema", seeds=2).seeds == range(2000, 2002)
+    assert plan.part("cartpole_ppo", first_seed=5).seeds == range(5, 55)
+
+
+@pytest.mark.parametrize(("change", "sentence"), [
+    ({"first_seed": 2**64}, f"first_seed must be a whole number of at least 0 and at most {2**63 - 1}, got {2**64}"),
+    ({"first_seed": -1}, "first_seed must be a whole number of at least 0"),
+    ({"first_seed": 1.0}, "first_seed must be a whole number of at least 0"),
+    ({"seeds": 0}, "seeds must be a whole number of at least 1"),
+    ({"seeds": True}, "seeds must be a whole number of at least 1"),
+    ({"seeds": 2**64}, f"seeds must be a whole number of at least 1 and at most {2**63 - 1000}, got {2**64}"),
+    ({"first_seed": 2**63 - 1, "seeds": 2}, "seeds must be a whole number of at least 1 and at most 1, got 2"),
+    ({"first_seed": 2**63 - 1}, "seeds must be a whole number of at least 1 and at most 1, got 50"),
+    ({"gamma": 7}, "gamma must be between 0 and 1, got 7"),
+])
+def test_a_size_that_cannot_be_gets_a_sentence(change, sentence):
+    with pytest.raises(ValueError, match=f"^{re.escape(sentence)}"):
+        plan.part("cartpole_ppo", **change)
+
+
+def test_the_very_last_seed_can_be_asked_for():
+    assert list(plan.part("cartpole_ppo", first_seed=2**63 - 2, seeds=2).seeds) == [2**63 - 2, 2**63 - 1]
+
+
+def test_an_unknown_part_is_an_error_that_names_the_nearest():
+    with pytest.raises(ValueError, match=r"part of the study must be one of .*did you mean 'cartpole_ppo'\?"):
+        plan.part("cartpole_pppo")
+
+
+@pytest.mark.parametrize("name", TUNED)
+def test_a_tuned_part_is_made_of_the_winners_of_its_grids(name):
+    grids = plan.grids_of(name)
+    assert grids == {kind: name.replace("tuned", "tuning") + f"_{kind}" for kind in ("stream", "refit", "ema")}
+    winners = {kind: list(EVERY[grid].configs.values())[7] for kind, grid in grids.items()}
+    part = plan.part(name, winners=winners)
+    assert part.configs == {"kscore": winners["stream"], "refit": winners["refit"], "ema": winners["ema"]}
+    assert part.seeds == EVERY["cartpole_ppo"].seeds
+
+
+@every_part
+def test_only_tuned_parts_have_grids(name):
+    assert plan.grids_of(name) == {}
+
+
+def test_a_tuned_part_without_its_winners_gets_a_sentence():
+    with pytest.raises(ValueError, match="a tuned part needs winners, the best setting of each of its grids stream, "):
+        plan.part("tuned_ppo")
+    with pytest.raises(ValueError, match="grid must be one of 'stream', 'refit', 'ema', got 'kscore'"):
+        plan.part("tuned_ppo", winners={"kscore": RunConfig.preset("CartPole-v1", "ppo")})
+
+
+# Choosing
+
+VALUES = {"mode": ("stream", "refit"), "algorithm": ("actor_critic", "ppo"), "kind": ("stream", "refit", "ema")}
+
+
+def asked_for(chapter):
+    """The names that a chapter gives to `plan.part`, with those of its loops filled in; None for a variable."""
+    calls = [node for node in ast.walk(ast.parse(chapter.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)
+             and isinstance(node.func, ast.Attribute) and node.func.attr == "part"]
+    for call in calls:
+        name = call.args[0]
+        if not isinstance(name, ast.JoinedStr):
+            yield name.value if isinstance(name, ast.Constant) else None
+            continue
+        words = [[piece.value] if isinstance(piece, ast.Constant) else VALUES[piece.value.id] for piece in name.values]
+        yield from map("".join, itertools.product(*words))
+
+
+@pytest.mark.parametrize("chapter", sorted(NOTEBOOKS.glob("*.py")), ids=lambda path: path.stem)
+def test_a_chapter_reads_the_parts_that_the_plan_gives_it(chapter):
+    number = int(chapter.stem[:2])
+    read = list(asked_for(chapter))
+    if number == plan.REPORT:
+        assert read == [None] and "plan.PARTS" in chapter.read_text(encoding="utf-8")
+    else:
+        assert set(read) == {name for name, declared in PARTS.items() if number in declared.chapters}
+
+
+@pytest.mark.parametrize("number", [5, 6, 7, 8, 9, 10])
+def test_a_chapter_means_its_parts(number):
+    own = [name for name, declared in PARTS.items() if number in declared.chapters]
+    assert own and plan.chosen([f"{number:02}"]) == plan.chosen([str(number)]) == own
+
+
+def test_the_report_means_everything():
+    assert plan.chosen(["11"]) == list(PARTS)
+
+
+@pytest.mark.parametrize("number", ["03", "0", "12", "99"])
+def test_a_chapter_without_experiments_gets_a_sentence(number):
+    with pytest.raises(ValueError, match=f"chapter with experiments must be one of '5', .*'11', got '{int(number)}'"):
+        plan.chosen([number])
+
+
+def test_all_parts_are_chosen_without_a_pattern():
+    assert plan.chosen() == plan.chosen([]) == list(PARTS)
+
+
+@pytest.mark.parametrize(("patterns", "names"), [
+    (["cartpole_ppo"], ["cartpole_ppo"]),
+    (["lunarlander_*"], ["lunarlander_actor_critic", "lunarlander_ppo", "lunarlander_released"]),
+    (["*_switched", "cartpole_gae"], ["cartpole_gae", "cartpole_gae_switched", "cartpole_ppo_switched"]),
+    (["process_noise_stream", "process_*"], ["process_noise_stream", "process_noise_refit"]),
+    (["09", "cartpole_gae"], ["lunarlander_ppo", "cartpole_gae"]),
+    (["tuned_ppo"], ["tuning_ppo_stream", "tuning_ppo_refit", "tuning_ppo_ema", "tuned_ppo"]),
+])
+def test_parts_are_chosen_by_name_and_glob_in_the_order_of_the_study(patterns, names):
+    assert plan.chosen(patterns) == names
+
+
+def test_grids_come_before_the_tuned_parts_that_need_them():
+    order = list(PARTS)
+    for name in TUNED:
+        assert max(order.index(grid) for grid in plan.grids_of(name).values()) < order.index(name)
+
+
+@pytest.mark.parametrize(("pattern", "nearest"), [
+    ("cartpole_pp", "cartpole_ppo"), ("lunarlander_pppo", "lunarlander_ppo"), ("tuning_ppo_emma", "tuning_ppo_ema"),
+])
+def test_an_unknown_pattern_is_an_error_that_names_the_nearest(pattern, nearest):
+    with pytest.raises(ValueError, match=rf"part of the study must be one of .*did you mean '{nearest}'\?"):
+        plan.chosen(["cartpole_gae", pattern])
+
+
+def test_an_unknown_arm_is_an_error_that_names_the_nearest():
+    with pytest.raises(ValueError, match=r"arm must be one of .*did you mean 'refit'\?"):
+        plan.arms("CartPole-v1", "ppo", ["refitt"])
+
+
+WITH_COMMANDS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "Makefile", *(ROOT / "docs").glob("*.md"),
+                 *(ROOT / "docs" / "slides").glob("*.md"), *NOTEBOOKS.glob("*.py"), DATA / "README.md"]
+
+
+def test_commands_that_are_written_down_name_parts_of_the_study():
+    commands = [words for path in WITH_COMMANDS for words in re.findall(r"kscore study ((?:(?:[\w*]+)(?: |$))+)",
+                                                                        path.read_text(encoding="utf-8"))]
+    assert len(commands) >= 2
+    for words in commands:
+        assert plan.chosen(words.split())
+
+
+# The claims
+
+CLAIMS = {row["id"]: row for row in csv.DictReader((DATA / "paper" / "claims.csv").open(encoding="utf-8"))}
+CELLS = [(claim, reading) for claim, row in CLAIMS.items() for reading in ("written", "released")
+         if row["kind"] != "summary"]
+PLANNED_ARMS = {"simple stream": "kscore", "simple refit": "refit", "adaptive stream": "adaptive",
+                "adaptive refit": "adaptive_refit", **{name: name for name in ("running", "zscore", "750", "991")}}
+
+
+def planned_claims():
+    """What the plan's table says: {(experiment, reading): {part: (arms, criterion)}}; no arms: all of the part's."""
+    return {(experiment, reading): dict(map(planned_pairing, re.sub(r"\(.*?\)", "", cell).split(";")))
+            for name, *cells in rows("| claim | as written") for experiment in re.findall(r"\b[ET]\d[ab]?\b", name)
+            for reading, cell in zip(("written", "released"), cells, strict=True)}
+
+
+def planned_pairing(text):
+    part, named = re.search(r"`(\w+)`:?(.*)", text).groups()
+    named, _, criterion = named.partition(", by ")
+    names = [PLANNED_ARMS[word.strip()] for word in named.split(",") if word.strip()]
+    return part, (tuple(names) or tuple(EVERY[part].configs), criterion.removesuffix(" returns") or "evaluation")
+
+
+def arms_of(pairing):
+    return pairing.arms or tuple(EVERY[pairing.part].configs)
+
+
+def in_order(some, all_of_them):
+    """Say whether some of the arms are named, in the same order."""
+    places = [all_of_them.index(arm) for arm in some]
+    return places == sorted(places)
+
+
+def test_the_plans_table_of_claims_is_read():
+    planned = planned_claims()
+    assert {experiment for experiment, _ in planned} == {"E1", "E2", "E3", "E4", "T1a", "T1b", "T2"}
+    assert planned["E1", "released"] == {"cartpole_reinforce": (("adaptive_refit", "zscore"), "evaluation")}
+    assert planned["T1b", "released"] == {"lunarlander_released": (("750", "991"), "training")}
+    assert list(planned["T1a", "released"]) == ["cartpole_ppo", "cartpole_ppo_released"]
+
+
+def test_the_pairings_are_those_of_the_plan():
+    planned = planned_claims()
+    assert {(experiment, reading) for experiment, readings in plan.PAIRINGS.items() for reading in readings} == \
+        set(planned)
+    for (experiment, reading), wanted in planned.items():
+        found = {pairing.part: (arms_of(pairing), pairing.criterion) for pairing in plan.PAIRINGS[experiment][reading]}
+        if (experiment, reading) == ("E4", "released"):
+            wanted = {"cartpole_ppo": wanted["cartpole_ppo"]}  # "T1a also ..."
+        if (experiment, reading) == ("T1a", "written"):  # Table 1 has no simple filter beside the adaptive one
+            assert wanted == {"cartpole_ppo_switched": (("adaptive", "kscore", "running"), "evaluation")}
+            wanted = {"cartpole_ppo_switched": (("adaptive", "running"), "evaluation")}
+        assert found == wanted, (experiment, reading)
+
+
+def experiment_of(claim):
+    """E1.3 is about E1; of Table 1, PPO on CartPole is the first half; S.4 says something of E1."""
+    if claim == "S.4":
+        return "E1"
+    first = claim.split(".")[0]
+    return first if first != "T1" else "T1a" if "CartPole" in CLAIMS[claim]["says"] else "T1b"
+
+
+@pytest.mark.parametrize(("claim", "reading"), CELLS)
+def test_a_claim_is_judged_by_arms_of_a_part_that_the_plan_pairs(claim, reading):
+    pairing = Pairing.parse(CLAIMS[claim][reading])
+    assert pairing.part in PARTS and set(pairing.arms) <= set(EVERY[pairing.part].configs)
+    (planned,) = [one for one in plan.PAIRINGS[experiment_of(claim)][reading] if one.part == pairing.part]
+    assert pairing.criterion == planned.criterion
+    assert in_order(pairing.arms, arms_of(planned))  # the K-Score before what it is held against
+
+
+@pytest.mark.parametrize(("experiment", "reading", "pairing"), [
+    (experiment, reading, pairing) for experiment, readings in plan.PAIRINGS.items()
+    for reading, pairings in readings.items() for pairing in pairings])
+def test_every_pairing_stands_behind_a_claim(experiment, reading, pairing):
+    used = [Pairing.parse(CLAIMS[claim][reading]) for claim, of in CELLS if of == reading
+            and experiment_of(claim) == experiment]
+    assert pairing.part in {one.part for one in used}
+    if experiment != "T1a":  # whose arms of `cartpole_ppo` are those of E4
+        assert {arm for one in used if one.part == pairing.part for arm in one.arms} == set(arms_of(pairing))
+
+
+def test_every_experiment_has_claims_and_every_summary_names_some():
+    assert {experiment_of(claim) for claim, _ in CELLS} == set(plan.PAIRINGS)
+    summaries = [row for row in CLAIMS.values() if row["kind"] == "summary"]
+    assert summaries and {row["id"].split(".")[0] for row in summaries} == {"S"}
+    for row in summaries:
+        assert row["written"] == row["released"] and set(row["written"].split()) <= set(CLAIMS) - {row["id"]}
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+    ("cartpole_ppo: kscore / running", ("cartpole_ppo", ("kscore", "running"), "evaluation")),
+    ("cartpole_ppo: running", ("cartpole_ppo", ("running",), "evaluation")),
+    ("process_noise_refit", ("process_noise_refit", (), "evaluation")),
+    ("process_noise_refit by training", ("process_noise_refit", (), "training")),
+    ("lunarlander_released: 750 / 991 by training", ("lunarlander_released", ("750", "991"), "training")),
+    ("lunarlander_released: 991 by training", ("lunarlander_released", ("991",), "training")),
+    ("tuning: Q = 0.0001, R = 1", ("tuning", ("Q = 0.0001, R = 1",), "evaluation")),
+    ("tuning: Q = 1, R = 1 / Q = 1, R = 2", ("tuning", ("Q = 1, R = 1", "Q = 1, R = 2"), "evaluation")),
+])
+def test_pairings_are_read(text, expected):
+    assert Pairing.parse(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "two words", "part:", ": arm"])
+def test_a_pairing_that_cannot_be_read_gets_a_sentence(text):
+    with pytest.raises(ValueError, match=f"a pairing must be 'part: arm / arm by criterion', got '{text}'"):
+        Pairing.parse(text)
+
+
+# The archive: it holds exactly what was planned, and every run agrees with itself
+
+@cache
+def tuned_part(name):
+    """A tuned part as it was recorded: the winners of its recorded grids."""
+    grids = {kind: EVERY[grid] for kind, grid in plan.grids_of(name).items()}
+    best = {kind: analysis.best(study.recorded(grid.configs, grid.seeds, ARCHIVE / grid.file))
+            for kind, grid in grids.items()}
+    return plan.part(name, winners={kind: grids[kind].configs[arm] for kind, arm in best.items()})
+
+
+def configuration(record):
+    """The configuration of a record, and the settings it is known by."""
+    return _configuration(json.dumps(record["config"]))
+
+
+@cache  # thousands of records share a few hundred configurations
+def _configuration(text):
+    fields = json.loads(text)
+    config = RunConfig(**fields)
+    assert config.to_dict().items() >= fields.items() and config.evaluate_every == 1
+    return config, key(config, 0)[0]
+
+
+def first_arrival(returns, config):
+    """The first number of returns whose last window has a mean at the threshold; None if there is none."""
+    if config.threshold is None or not returns:
+        return None
+    sums = np.cumsum(np.append(0.0, returns))
+    ends = np.arange(config.window if config.full_window else 1, len(returns) + 1)
+    starts = np.maximum(ends - config.window, 0)
+    reached = ends[(sums[ends] - sums[starts]) / (ends - starts) >= config.threshold - 1e-9]
+    return int(reached[0]) if len(reached) else None
+
+
+def check(record):
+    """Hold a record against itself: its status, its times and its returns have to tell the same story."""
+    config, _ = configuration(record)
+    assert all(record["versions"][package] for package in ("python", "numpy", "torch", "gymnasium", "kscore"))
+    assert record["machine"] and record["seconds"] > 0
+
+    trained, evaluated, episodes = record["train_returns"], record["eval_returns"], record["episodes"]
+    assert all(map(math.isfinite, trained)) and all(map(math.isfinite, evaluated))
+    assert len(trained) == episodes <= config.max_episodes
+    assert len(evaluated) == episodes or (record["status"] == "diverged" and len(evaluated) == episodes - 1)
+    assert record["steps"] == record["train_steps"] + record["eval_steps"]
+    if config.env == "CartPole-v1":  # which pays 1 a step
+        assert (record["train_steps"], record["eval_steps"]) == (sum(trained), sum(evaluated))
+
+    met = record["solved_at"]
+    assert met == {"evaluation": first_arrival(evaluated, config), "training": first_arrival(trained, config)}
+    wanted = [at for criterion, at in met.items() if config.criterion in (criterion, "both")]
+    assert record["solved"] == (record["status"] == "solved") == (None not in wanted)
+    match record["status"]:
+        case "solved":
+            assert max(wanted) == episodes and record["reason"] is None
+        case "censored":
+            assert episodes == config.max_episodes and record["reason"] is None
+        case status:
+            assert status == "diverged" and record["reason"]
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_the_archive_holds_the_planned_runs_of_a_part_and_each_agrees_with_itself(name):
+    part = tuned_part(name) if name in TUNED else EVERY[name]
+    records = [orjson.loads(line) for line in (ARCHIVE / part.file).read_bytes().splitlines()]
+    assert {record["protocol"] for record in records} == {PROTOCOL_VERSION}
+    for record in records:
+        check(record)
+    found = Counter((configuration(record)[1], record["seed"]) for record in records)
+    assert found == Counter(key(config, seed) for config in part.configs.values() for seed in part.seeds)
+    assert len(records) == part.runs
+
+
+def test_the_archive_holds_nothing_else():
+    assert {path.name for path in ARCHIVE.iterdir()} == {f"{name}.jsonl" for name in PARTS} | {".gitkeep"}
+    parts = [tuned_part(name) if name in TUNED else EVERY[name] for name in PARTS]
+    assert sum(part.runs for part in parts) == 5640
+
+
+# The check itself
+
+@pytest.fixture(scope="module")
+def recorded():
+    """Real records: solved by evaluation before training arrived, and censored."""
+    fast = RunConfig(env="CartPole-v1", algorithm="reinforce", threshold=9.0, hidden=(8,), window=2, max_episodes=9)
+    return {"solved": train(fast, 1), "censored": train(dataclasses.replace(fast, threshold=499.0), 1),
+            "both": train(dataclasses.replace(fast, criterion="both"), 1)}
+
+
+def diverged(record):
+    record["eval_returns"].pop()
+    return record | {"status": "diverged", "solved": False, "reason": "the loss is not finite",
+                     "eval_steps": sum(record["eval_returns"]),
+                     "steps": sum(record["eval_returns"]) + record["train_steps"]}
+
+
+def test_real_records_pass_the_check(recorded):
+    assert {name: record["status"] for name, record in recorded.items()} == \
+        {"solved": "solved", "censored": "censored", "both": "solved"}
+    for record in recorded.values():
+        check(record)
+    check(diverged(copy.deepcopy(recorded["censored"])))
+
+
+def changed(**fields):
+    return lambda record: record | fields
+
+
+def changed_returns(kind, change):
+    return lambda record: record | {kind: change(record[kind])}
+
+
+BROKEN = {
+    "status": ("solved", changed(status="censored", solved=False)),
+    "flag": ("solved", changed(solved=False)),
+    "solved without arriving": ("censored", changed(status="solved", solved=True)),
+    "arrival at another time": ("solved", lambda r: r | {"solved_at": r["solved_at"] | {"evaluation": 1}}),
+    "arrival forgotten": ("both", lambda r: r | {"solved_at": r["solved_at"] | {"training": None}}),
+    "longer than its episodes": ("censored", changed_returns("train_returns", lambda some: [*some, 9.0])),
+    "evaluations missing": ("censored", changed_returns("eval_returns", lambda some: some[:-1])),
+    "not finite": ("censored", changed_returns("train_returns", lambda some: [math.nan, *some[1:]])),
+    "infinite": ("censored", changed_returns("eval_returns", lambda some: [*some[:-1], math.inf])),
+    "other returns": ("censored", changed_returns("eval_returns", lambda some: [*some[:-1], some[-1] + 1])),
+    "censored before the cap": ("censored", lambda r: r | {"config": r["config"] | {"max_episodes": 10}}),
+    "no machine": ("solved", changed(machine="")),
+    "no versions": ("solved", changed(versions={})),
+    "reason": ("solved", changed(reason="the loss is not finite")),
+    "diverged without a reason": ("censored", lambda r: diverged(r) | {"reason": None}),
+    "another status": ("censored", changed(status="stopped")),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_broken_records_do_not_pass_the_check(recorded, name):
+    which, broken = BROKEN[name]
+    with pytest.raises((AssertionError, KeyError)):
+        check(broken(copy.deepcopy(recorded[which])))

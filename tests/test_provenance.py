@@ -1,0 +1,64 @@
+"""Where numbers come from: versions, the commit, and whether the code was edited since."""
+
+import subprocess
+
+import pytest
+
+from kscore import provenance
+
+
+@pytest.fixture
+def repository(tmp_path, monkeypatch):
+    """A checkout of its own, with a committed module and a published notebook."""
+    def git(*arguments):
+        command = ["git", "-C", tmp_path, "-c", "user.name=A", "-c", "user.email=a@b", *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    for name in ("kscore/filters.py", "notebooks/00_start_here.ipynb"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("x = 1\n")
+    git("init", "--quiet")
+    git("add", ".")
+    git("commit", "--quiet", "-m", "first")
+    monkeypatch.setattr(provenance, "ROOT", tmp_path)
+    return tmp_path, git("rev-parse", "--short=10", "HEAD")
+
+
+def test_the_commit_is_that_of_the_checkout(repository):
+    assert provenance.commit() == repository[1]
+
+
+def test_edited_code_is_told(repository):
+    (repository[0] / "kscore" / "filters.py").write_text("x = 2\n")
+    assert provenance.commit() == f"{repository[1]}, edited"
+
+
+def test_a_new_file_of_code_is_told(repository):
+    (repository[0] / "kscore" / "more.py").write_text("x = 2\n")
+    assert provenance.commit() == f"{repository[1]}, edited"
+
+
+def test_outputs_that_are_being_published_are_no_edit(repository):
+    (repository[0] / "notebooks" / "00_start_here.ipynb").write_text("{}")
+    assert provenance.commit() == repository[1]
+
+
+def test_the_commit_of_a_repository_around_the_project_is_not_named(repository, monkeypatch):
+    monkeypatch.setattr(provenance, "ROOT", repository[0] / "kscore")
+    assert provenance.commit() == "unknown"
+
+
+def test_outside_of_a_checkout_the_commit_is_unknown(tmp_path, monkeypatch):
+    monkeypatch.setattr(provenance, "ROOT", tmp_path)
+    assert provenance.commit() == "unknown"
+
+
+def test_the_code_is_known_by_its_text_and_its_places(tmp_path, monkeypatch):
+    monkeypatch.setattr(provenance, "PACKAGE", tmp_path)
+    told = []
+    for name, text in (("a.py", "x = 1"), ("a.py", "x = 2"), ("b.py", "x = 2")):
+        for old in tmp_path.iterdir():
+            old.unlink()
+        (tmp_path / name).write_text(text)
+        told.append(provenance.code())
+    assert len(set(told)) == 3
