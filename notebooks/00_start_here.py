@@ -57,6 +57,7 @@
 
 # %%
 import itertools
+
 import nbformat
 import numpy as np
 import pandas as pd

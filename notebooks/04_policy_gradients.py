@@ -46,6 +46,7 @@
 import dataclasses
 import os
 import sys
+
 import gymnasium as gym
 import numpy as np
 import pandas as pd

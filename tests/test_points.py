@@ -149,15 +149,16 @@ def test_what_an_answer_says_stays_in_its_line(hand_in, capsys):
     copy = hand_in(
         f"raise ValueError('wrong\\n{FALSE_SUM}')",
         f"raise AssertionError('wrong\\r{FALSE_SUM}\\v\\f\\x85\\u2028end')",
-        "raise ValueError('\\x1b[31mred\\x1b[0m\\x1b[1A\\x1b]0;title\\x07 \\u202e987\\u2066\\ud800\\x00\\x9b2K')",
-        "raise type('Long\\n', (Exception,), {})(1000 * 'x')", "assert False")
+        "raise ValueError('\\x1b[31mred\\x1b[0m\\x1b[1A\\x1b]0;title\\x07 \\u202e987\\u2066\\x00\\x9b2K')",
+        "raise type('Long\\n', (Exception,), {})(1000 * 'x')", "assert False", "raise ValueError('\\ud800')")
     assert __main__.main(["course", "check", str(copy)]) == 1
     out = capsys.readouterr().out
     lines = out.removesuffix("\n").split("\n")
     assert [line[:24] for line in lines] == [
-        "exercise  points  out of", *(f"00-{k}           0       1" for k in range(1, 6)), "sum            0       5"]
+        "exercise  points  out of", *(f"00-{k}           0       1" for k in range(1, 7)), "sum            0       6"]
     assert all(line.isprintable() and len(line) <= 226 for line in lines)
     assert lines[1].endswith("  ValueError: wrong sum 9 9") and lines[2].endswith("  wrong sum 9 9 end")
+    assert "  ValueError: red " in lines[3]
     assert lines[5].endswith("  an assert of the answer is not true")
 
 
@@ -200,6 +201,6 @@ def test_a_notebook_that_cannot_be_saved_costs_no_points(hand_in, command_line):
 
 
 def test_files_that_an_answer_does_not_find_are_its_own_trouble(hand_in):
-    results = course.check(hand_in("open('no such file')", "a2 = 1"))
+    results = course.check(hand_in("a1 = 1", ("def a2():\n    open('no such file')", "a2()")))
     assert [result.error for result in results] == [
-        "FileNotFoundError: [Errno 2] No such file or directory: 'no such file'", ""]
+        "", "FileNotFoundError: [Errno 2] No such file or directory: 'no such file'"]

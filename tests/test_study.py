@@ -417,7 +417,7 @@ def test_failed_runs_of_a_part_are_tried_again_where_it_is_kept(tmp_path, root, 
 
 # The archive
 
-WITH_ARCHIVE = ("kscore.study.store", "kscore.study.runs", "kscore.__main__")
+WITH_ARCHIVE = ("kscore.study.store", "kscore.study.running", "kscore.__main__")
 
 
 @pytest.fixture

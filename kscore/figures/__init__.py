@@ -16,7 +16,7 @@ from kscore.figures.charts import (
     survival,
     survival_panels,
 )
-from kscore.figures.explore import explore
+from kscore.figures.sliders import explore
 from kscore.figures.style import (
     BLUE,
     BROWN,

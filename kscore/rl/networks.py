@@ -30,7 +30,6 @@ class Memory:
 
     def __init__(self, size: int, dtype: torch.dtype = torch.float32) -> None:
         self.parameters, self.gradient = torch.zeros(size, dtype=dtype), torch.zeros(size, dtype=dtype)
-        self.parameters.grad = self.gradient
         self._used = 0
 
     def take(self, *shape: int) -> tuple[torch.Tensor, torch.Tensor]:

@@ -8,7 +8,7 @@ Nothing here draws or judges, and nothing needs torch before something has to be
 
 from kscore.study.plan import part
 from kscore.study.records import frame
-from kscore.study.runs import FailedRuns, record, recorded, run, runs
+from kscore.study.running import FailedRuns, record, recorded, run, runs
 from kscore.study.store import read
 from kscore.study.workers import processes
 

@@ -1,15 +1,13 @@
 """The figure to play with: sliders that draw, and a grid without any widget."""
 
-import sys
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
 from kscore import figures, filters
+from kscore.figures import sliders as explore
 from kscore.figures import style
-
-explore = sys.modules["kscore.figures.explore"]  # the function of that name stands before the module
 
 
 def test_it_is_among_the_figures():
