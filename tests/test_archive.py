@@ -15,7 +15,6 @@ from kscore import __main__, project, study
 from kscore.__main__ import main
 from kscore.chapters.status import latest
 from kscore.project import ROOT
-from kscore.rl import training
 from kscore.study import plan, store
 
 # Chapters
@@ -127,24 +126,3 @@ def test_a_store_beside_the_archive_that_is_recorded_into_is_refused(folders, ca
         main(["study", "--record", "--store", "mine"])
     assert left.value.code == 2 and "not allowed with argument" in capsys.readouterr().err
     assert not lines(folders)
-
-
-def test_runs_that_fail_keep_nothing_else_from_being_trained(folders, capsys, monkeypatch):
-    def train(config, seed, progress=None):
-        if config.normalizer["name"] == "none" and seed == 1:
-            raise ZeroDivisionError("out of luck")
-        return usual(config, seed, progress=progress)
-
-    usual = training.train
-    monkeypatch.setattr(training, "train", train)
-    assert main(["study"]) == 1
-    assert lines(folders) == {"build/runs/cartpole_ppo.jsonl": ALL, "build/runs/tuning_ppo_stream.jsonl": ALL}
-    grid, tuned, last = [line for line in capsys.readouterr().err.splitlines() if line.startswith("kscore: ")]
-    assert grid.startswith("kscore: tuning_ppo_stream: 1 of 6 runs failed, the first, seed 1 of normalizer 'none', "
-                           "with ZeroDivisionError: out of luck;")
-    assert tuned == "kscore: tuned_ppo: not begun, because tuning_ppo_stream has runs that failed"
-    assert last.startswith("kscore: cartpole_ppo: 1 of 6 runs failed")
-    monkeypatch.setattr(training, "train", usual)
-    assert main(["study", "cartpole_ppo"]) == 1  # what failed is not tried again
-    assert main(["study", "cartpole_ppo", "--retry-failed"]) == main(["study", "cartpole_ppo"]) == 0
-    assert lines(folders)["build/runs/cartpole_ppo.jsonl"] == ALL + 1

@@ -124,6 +124,7 @@ print(runs.episodes.sum(), runs.steps.sum())
 """
 
 
+@pytest.mark.long
 def test_a_runner_that_is_killed_in_the_middle_of_a_chapter_that_trains(notebook, tmp_path, command_line, descendants):
     out, store, go = tmp_path / "out", tmp_path / "runs.jsonl", tmp_path / "go"
     notebook(counting(tmp_path / "first"))

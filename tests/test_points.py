@@ -10,6 +10,7 @@ import pytest
 
 from kscore import __main__
 from kscore.chapters import course, notebooks, runner
+from kscore.chapters.judge import proof
 from kscore.chapters.status import Outcome
 
 pytestmark = pytest.mark.usefixtures("descendants")
@@ -132,12 +133,12 @@ def test_an_untouched_copy_has_no_points_where_python_leaves_asserts_out(hand_in
 
 
 def test_the_judge_keeps_asserts_in_a_kernel_that_leaves_them_out():
-    code = ("from kscore.chapters.course import JUDGE\nassert False, 'left out'\nJUDGE.remember(globals())\n"
+    code = ("from kscore.chapters.judge import JUDGE\nassert False, 'left out'\nJUDGE.remember(globals())\n"
             "JUDGE.check(globals(), 'assert a == 1, a', ['a'], 'secret')")
     tried = {a: subprocess.run([sys.executable, "-O", "-c", f"a = {a}\n{code}"], capture_output=True, text=True)
              for a in (0, 1)}
     assert tried[0].returncode == 1 and "AssertionError: 0" in tried[0].stderr and not tried[0].stdout
-    assert tried[1].returncode == 0 and tried[1].stdout == course._proof("secret")
+    assert tried[1].returncode == 0 and tried[1].stdout == proof("secret")
 
 
 # The table
@@ -150,16 +151,18 @@ def test_what_an_answer_says_stays_in_its_line(hand_in, capsys):
         f"raise ValueError('wrong\\n{FALSE_SUM}')",
         f"raise AssertionError('wrong\\r{FALSE_SUM}\\v\\f\\x85\\u2028end')",
         "raise ValueError('\\x1b[31mred\\x1b[0m\\x1b[1A\\x1b]0;title\\x07 \\u202e987\\u2066\\x00\\x9b2K')",
-        "raise type('Long\\n', (Exception,), {})(1000 * 'x')", "assert False", "raise ValueError('\\ud800')")
+        "raise type('Long\\n', (Exception,), {})(1000 * 'x')", "assert False", "raise ValueError('\\ud800')",
+        "raise AssertionError('\\x00\\u200b')")
     assert __main__.main(["course", "check", str(copy)]) == 1
     out = capsys.readouterr().out
     lines = out.removesuffix("\n").split("\n")
     assert [line[:24] for line in lines] == [
-        "exercise  points  out of", *(f"00-{k}           0       1" for k in range(1, 7)), "sum            0       6"]
+        "exercise  points  out of", *(f"00-{k}           0       1" for k in range(1, 8)), "sum            0       7"]
     assert all(line.isprintable() and len(line) <= 226 for line in lines)
     assert lines[1].endswith("  ValueError: wrong sum 9 9") and lines[2].endswith("  wrong sum 9 9 end")
     assert "  ValueError: red " in lines[3]
     assert lines[5].endswith("  an assert of the answer is not true")
+    assert lines[7].endswith("  an error without words")
 
 
 def test_nor_does_the_name_of_an_exercise_say_more_than_a_line(hand_in, capsys):
@@ -167,6 +170,14 @@ def test_nor_does_the_name_of_an_exercise_say_more_than_a_line(hand_in, capsys):
     copy.write_text(copy.read_text().replace("00-2", f"\\u202e\\r{FALSE_SUM}-2"))
     assert __main__.main(["course", "check", str(copy)]) == 2
     assert capsys.readouterr().err.removesuffix("\n").isprintable()
+
+
+@pytest.mark.parametrize("broken", [{}, {"metadata": 1}, {"metadata": {"nbgrader": 1}}])
+def test_a_copy_with_broken_cells_is_refused(tmp_path, capsys, broken):
+    path = tmp_path / "mine.ipynb"
+    path.write_text(json.dumps({"cells": [{"cell_type": "code", "source": "a1 = 1"} | broken], "metadata": {}}))
+    assert __main__.main(["course", "check", str(path)]) == 2
+    assert capsys.readouterr().err == "kscore: mine.ipynb is not a notebook\n"
 
 
 # The machine

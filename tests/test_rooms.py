@@ -22,8 +22,8 @@ ROOMS = {
     "study": ["plan", "records", "store", "cluster", "workers", "running", "migrate"],
     "analysis": ["stats", "verdicts", "comparisons", "claims"],
     "figures": ["style", "tables", "charts", "sliders"],
-    "chapters": ["notebooks", "parameters", "status", "kernel", "pages", "runner", "execute", "course", "footer",
-                 "lab"],
+    "chapters": ["notebooks", "parameters", "status", "kernel", "pages", "runner", "execute", "judge", "course",
+                 "footer", "lab"],
 }
 ORDER = ["kscore", *(f"kscore.{name}" for name in FIRST),
          *(f"kscore.{room}{module}" for room, modules in ROOMS.items()

@@ -81,21 +81,6 @@ def test_a_failing_chapter_is_told_with_its_cell_whatever_it_prints(notebook, tm
     assert "FileNotFoundError" in (tmp_path / "00_good.html").read_text(encoding="utf-8")
 
 
-def test_a_chapter_that_ends_itself_has_failed(notebook, tmp_path):
-    outcome, = runner.run([task(notebook("a = 1", "import sys; sys.exit()", "b = 1"), tmp_path)], tmp_path)
-    assert (outcome.status, outcome.error) == ("failed", "the chapter ended itself before its last cell")
-
-
-def test_asserts_are_checked_and_no_code_comes_from_where_one_happens_to_be(notebook, tmp_path, monkeypatch):
-    monkeypatch.setenv("PYTHONOPTIMIZE", "2")
-    (tmp_path / "zipapp.py").write_text("")  # a name of the standard library
-    monkeypatch.chdir(tmp_path)
-    source = notebook("import zipapp; print(zipapp.__file__)", "a = 1\nassert a == 2")
-    outcome, = runner.run([task(source, tmp_path / "out")], tmp_path / "out")
-    assert (outcome.status, outcome.cell, outcome.error) == ("failed", 3, "AssertionError: not true: a == 2")
-    assert texts(tmp_path / "out" / source.name) not in ("", f"{tmp_path / 'zipapp.py'}\n")
-
-
 HOSTILE = ['"; open("RAN", "w") #', "'''\nopen('RAN', 'w')\n'''", "\\", '\\"', "\\\n", "{open('RAN', 'w')}",
            "%s\x00\x1b", "\N{LINE SEPARATOR}é𝄞", "$(touch RAN)`touch RAN`", "!touch RAN", "%run RAN", "</script><b>"]
 
@@ -364,16 +349,6 @@ def test_a_chapter_that_is_being_run_is_not_run_again(notebook, tmp_path, planne
     assert main(["run", "--sweep", "size=1"]) == 0  # another task
 
 
-def test_a_chapter_that_somebody_else_claims_in_between_is_not_begun(notebook, tmp_path):
-    made = task(notebook(), tmp_path)
-    began = StatusFile(tmp_path).begin(made)
-    outcome, = runner.run([made], tmp_path)
-    assert outcome.status == "not begun" and outcome.error.startswith(f"00_good is being run into {tmp_path} already")
-    assert len(entries(tmp_path)) == 1 and not made.target.exists()
-    StatusFile(tmp_path).end(began, Outcome("00_good", "ok"))
-    StatusFile(tmp_path).begin(made)  # and now it can be claimed again
-
-
 @pytest.mark.parametrize("command", ["run", "publish"])
 def test_a_pair_that_was_not_synced_is_refused_and_left_alone(notebook, planned, capsys, command):
     source = notebook("print('one')")
@@ -496,12 +471,6 @@ def test_what_began_under_a_runner_that_is_gone_was_interrupted(tmp_path, runner
     entry = {"name": "a", "status": "running", "time": "t", "runner": runner, "runner_started": started}
     (tmp_path / STATUS).write_text(json.dumps(entry))
     assert latest(tmp_path)["a"]["status"] == "interrupted"
-
-
-def test_a_runner_on_another_machine_counts_as_running(tmp_path):
-    entry = {"name": "a", "status": "running", "time": "t", "runner": 2**22 + 1, "runner_started": 5.0, "host": "other"}
-    (tmp_path / STATUS).write_text(json.dumps(entry))
-    assert latest(tmp_path)["a"]["status"] == "running"
 
 
 @pytest.mark.parametrize(("younger", "status"), [(0, "running"), (0.9, "running"), (60, "interrupted")])

@@ -6,30 +6,26 @@ and `### END SOLUTION`. The check, `NN-k-check`, follows it; what students do no
 check looks at its form only.
 
 Points are no proof against cheating. A check runs in the kernel of the answers, because it calls what they define: code
-that is written against this module can forge what it likes, and the solutions are public. What is guarded against is
-all that does not need to know how checks are judged: `Judge`.
+that is written against this module can forge any result, and the solutions are public. `Judge` guards against tricks
+that work on checks in general.
 """
 
 import ast
-import builtins
 import errno
-import hashlib
 import json
 import os
 import re
 import secrets
 import symtable
-import sys
 import tempfile
 import unicodedata
 import uuid
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
-from types import ModuleType
 from typing import NamedTuple
 
-from kscore.chapters import notebooks, parameters, runner
+from kscore.chapters import judge, notebooks, parameters, runner
 from kscore.chapters.status import Outcome, Task
 
 SOLUTION = re.compile(r"^( *)### BEGIN SOLUTION\n.*?### END SOLUTION *$", re.MULTILINE | re.DOTALL)
@@ -63,12 +59,12 @@ class Result(NamedTuple):
 
 def name(cell: dict) -> str:
     """Return the name that a cell has as an answer or a check; any other has none."""
-    return _mark(cell).get("grade_id", "")
+    return str(_mark(cell).get("grade_id", ""))
 
 
 def is_answer(cell: dict) -> bool:
     """Say whether a cell is for students to write into."""
-    return _mark(cell).get("solution", False)
+    return bool(_mark(cell).get("solution"))
 
 
 def _mark(cell: dict) -> dict:
@@ -137,7 +133,7 @@ def check(copy: Path, limit: int = 60) -> list[Result]:
     source = _chapter_of(answers, copy)
     found = exercises(notebooks.read(source))
     errors = _errors(source, answers, limit, [exercise.name for exercise in found])
-    return [Result(exercise, _in_a_line(errors[exercise.name])) for exercise in found]
+    return [Result(exercise, _shown(errors[exercise.name])) for exercise in found]
 
 
 def _errors(source: Path, copy: dict, limit: int, names: list[str]) -> dict[str, str]:
@@ -167,7 +163,10 @@ def _is_trouble(outcome: Outcome, answered: bool) -> bool:
 
 def _chapter_of(copy: dict, path: Path) -> Path:
     """Return the chapter that a copy belongs to, by the names of its answers."""
-    numbers = sorted({name(cell).split("-")[0] for cell in copy["cells"] if is_answer(cell)})
+    try:
+        numbers = sorted({name(cell).split("-")[0] for cell in copy["cells"] if is_answer(cell)})
+    except (KeyError, TypeError, AttributeError):  # there are cells without metadata, or with something else in it
+        raise ValueError(f"{path.name} is not a notebook") from None
     if len(numbers) != 1:
         raise ValueError(f"file must be a copy of one chapter, as `kscore course student` writes it, got {path} "
                          f"with exercises of {_in_a_line(' and '.join(numbers)) or 'none'}")
@@ -202,18 +201,14 @@ def _given(chapter: dict, copy: dict) -> tuple[dict[str, list[dict]], dict[str, 
             answers.setdefault(name(cell), []).extend([cell] * is_answer(cell))
             added.setdefault(name(cell), []).extend(waiting)
             waiting = []
-        elif cell["cell_type"] == "code" and not {cell.get("id"), cell["source"]} & known:
+        elif cell.get("cell_type") == "code" and not {str(cell.get("id")), cell["source"]} & known:
             waiting.append(cell)
     return answers, added
 
 
-def _exercise(cell: str) -> str:
-    return cell.removesuffix("-check")
-
-
 def _may_fail(cell: dict, of: str, limit: int, check: bool = False) -> dict:
     """Return a cell of an exercise as new, after whose failure the next one is executed all the same."""
-    metadata = {"tags": ["raises-exception"], "exercise": _exercise(of), "limit": limit, "check": check}
+    metadata = {"tags": ["raises-exception"], "exercise": of.removesuffix("-check"), "limit": limit, "check": check}
     return {"cell_type": "code", "id": uuid.uuid4().hex[:8], "source": cell["source"], "outputs": [],
             "execution_count": None, "metadata": metadata}
 
@@ -225,7 +220,7 @@ def _guarded(together: dict, chapter: dict) -> tuple[dict, dict[str, str]]:
         mark = cell["metadata"]
         if "exercise" in mark and mark["exercise"] not in proofs:
             secret = secrets.token_hex()
-            proofs[mark["exercise"]] = _proof(secret)
+            proofs[mark["exercise"]] = judge.proof(secret)
             cells.append(cell | {"id": uuid.uuid4().hex[:8], "source": _ask("remember")})
         if mark.get("check"):
             cell = cell | {"source": _ask("check", _with_messages(cell["source"]), answers, secret)}
@@ -233,15 +228,10 @@ def _guarded(together: dict, chapter: dict) -> tuple[dict, dict[str, str]]:
     return together | {"cells": cells}, proofs
 
 
-def _proof(secret: str) -> str:
-    """Return what a check says once all of it has passed; no cell has it in its code, which a traceback would show."""
-    return hashlib.sha256(secret.encode()).hexdigest()
-
-
 def _ask(what: str, *arguments: object) -> str:
     """Return code that asks the judge for something: one expression, in which nobody finds an assert to drop."""
     given = ", ".join(["globals()", *map(repr, arguments)])
-    return f"__import__({__name__!r}, fromlist=['JUDGE']).JUDGE.{what}({given})"
+    return f"__import__({judge.__name__!r}, fromlist=['JUDGE']).JUDGE.{what}({given})"
 
 
 def _with_messages(check: str) -> str:
@@ -292,6 +282,11 @@ def _told(error: dict) -> str:
     return f"{kind}: {text}"
 
 
+def _shown(error: str) -> str:
+    """Return an error in a line; one that has nothing to show is still an error."""
+    return error and (_in_a_line(error) or "an error without words")
+
+
 def _in_a_line(text: str) -> str:
     """Return what somebody else wrote as a short line: nothing in it moves the cursor, or the letters around it."""
     plain = re.sub(r"\x1b\[[0-?]*[ -/]*[@-~]", "", text)  # colours
@@ -302,51 +297,9 @@ def _in_a_line(text: str) -> str:
 def table(results: list[Result]) -> str:
     """Return the results as an aligned table of exercise, points, what they are out of, and what went wrong."""
     lines = ["exercise  points  out of"]
-    for (exercise, error), points in zip(results, (result.points for result in results), strict=True):
-        given, said = ("-", error or "for a teacher to read") if exercise.read else (f"{points:g}", error)
-        lines.append(f"{exercise.name:8}  {given:>6}  {exercise.points:6g}  {said}".rstrip())
+    for result in results:
+        of, said = result.exercise, result.error
+        given, said = ("-", said or "for a teacher to read") if of.read else (f"{result.points:g}", said)
+        lines.append(f"{of.name:8}  {given:>6}  {of.points:6g}  {said}".rstrip())
     reached = sum(result.points for result in results)
     return "\n".join([*lines, f"{'sum':8}  {reached:6g}  {sum(result.exercise.points for result in results):6g}"])
-
-
-# In the kernel
-
-class Judge:
-    """Runs checks in the kernel of a copy, out of the way of what answers may have done to it.
-
-    A check has passed if it says so at its end, with words that are new each time: hiding an error gives no points. Its
-    code does not go through IPython, whose transformers could change it. It sees the chapter's names and Python's own
-    as they were before the answers, but for those that answers are there to define; functions of modules that the
-    chapter has a name for are put back before each check, and nothing traces it.
-    """
-
-    def __init__(self) -> None:
-        self.names, self.functions, self.left, self.output = {}, {}, {}, None
-
-    def remember(self, namespace: dict) -> None:
-        """Note what the chapter has defined since the last check."""
-        if not self.functions:
-            self.names, self.output = dict(vars(builtins)), sys.stdout
-        self.names |= {name: value for name, value in namespace.items() if self.left.get(name, self) is not value}
-        for module in [builtins, sys, *(value for value in self.names.values() if isinstance(value, ModuleType))]:
-            own = {name: value for name, value in vars(module).items() if callable(value)}
-            self.functions.setdefault(module.__name__, (module, own))
-
-    def check(self, namespace: dict, code: str, answers: list[str], secret: str) -> None:
-        """Run a check on what is defined, and say at its end that it has passed."""
-        for module, own in self.functions.values():
-            module.__dict__.update(own)  # Python's own first: until then nothing here may use them
-        sys.settrace(None)
-        sys.setprofile(None)
-        scope = namespace | {name: value for name, value in self.names.items() if name not in answers}
-        before = dict(scope)
-        try:
-            exec(compile(code, "<check>", "exec", optimize=0), scope)  # with its asserts, however Python was started
-        finally:
-            namespace.update((name, value) for name, value in scope.items() if before.get(name, self) is not value)
-            self.left = dict(namespace)
-        self.output.write(_proof(secret))
-
-
-JUDGE = Judge()
-"""The one that is asked in a kernel."""

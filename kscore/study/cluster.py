@@ -121,6 +121,7 @@ class _Cluster(Executor):
                              f"has another version of it. {NOT_KEPT}") from None
         finally:
             self.waiting -= 1
+            asked.release()
 
     async def serve(self, address: str) -> None:
         """Join the cluster at an address, and stay."""

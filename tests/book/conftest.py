@@ -1,4 +1,4 @@
-"""The built book and slides (`make test-book` builds them), and a browser to look at them with."""
+"""The built book and slides (`make book slides` builds them), and a browser to look at them with."""
 
 import functools
 import http.server
@@ -19,7 +19,7 @@ def pages(folder):
     return sorted(set(folder.rglob("*.html")) - set((folder / "_static").rglob("*"))) or [folder / "index.html"]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")  # not longer: while it is there, nothing else can run an event loop in this thread
 def chromium():
     if CHROMIUM is None:
         pytest.skip("no browser is installed: the book is looked at in chromium, a package of that name on Debian")
@@ -31,7 +31,7 @@ def chromium():
         browser.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def site():
     """The address of the build folder on this machine."""
     class Quiet(http.server.SimpleHTTPRequestHandler):
