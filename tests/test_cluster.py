@@ -26,7 +26,7 @@ from kscore import study
 from kscore.__main__ import main
 from kscore.project import ROOT
 from kscore.rl.config import PROTOCOL_VERSION
-from kscore.study import cluster
+from kscore.study import cluster, workers
 
 
 class Cluster:
@@ -104,11 +104,14 @@ def shared(tmp_path_factory):
 
 @contextmanager
 def stopped(process):
-    """Keep a process from doing or answering anything."""
+    """Keep a process from doing or answering anything, though not for ever: a test that waits for it ends, too."""
     process.send_signal(signal.SIGSTOP)
+    end = threading.Timer(PATIENCE / 2, process.send_signal, [signal.SIGCONT])
+    end.start()
     try:
         yield
     finally:
+        end.cancel()
         process.send_signal(signal.SIGCONT)
 
 
@@ -204,15 +207,13 @@ def answering(what):
     return lambda folder: copy(folder, "study/workers.py", what)
 
 
-DIFFERING = [
+OTHER = [
     (other_protocol, rf"protocol version {PROTOCOL_VERSION + 1} \(here {PROTOCOL_VERSION}\)[.:]"),
     (other_numpy, r"numpy 0\.1 \(here [^)]+\)[.:]"),
     (other_code, r"training code \w{16} \(here \w{16}\)[.:]"),
-    (without_kscore, r"No module named 'kscore'"),
 ]
+OLDER = (older, "has no attribute 'made_by'")
 ODD = [
-    (older, "has no attribute 'made_by'"),
-    (answering("del _train"), "a worker could not do a run, with AttributeError: .*'_train'"),
     (answering("def _train(one):\n    pass"), "a worker could not do a run, with TypeError: .*1 positional argument"),
     (answering("def _train(*_):\n    return {'status': 'solved'}"), "does not say what made it, {'status': 'solved'}"),
     (answering("def _train(*_):\n    return 'what?'"), "does not say what made it, 'what\\?'"),
@@ -231,7 +232,7 @@ def theirs(tmp_path):
     return make
 
 
-@pytest.mark.parametrize(("differ", "message"), DIFFERING + ODD)
+@pytest.mark.parametrize(("differ", "message"), [*OTHER, OLDER, *ODD])
 def test_no_run_is_taken_from_a_worker_that_joins_late_and_differs(shared, tmp_path, theirs, differ, message):
     store = tmp_path / "runs.jsonl"
     with study.processes(scheduler=shared.address) as executor:
@@ -244,7 +245,16 @@ def test_no_run_is_taken_from_a_worker_that_joins_late_and_differs(shared, tmp_p
     assert seeds_in(store) == [0, 1, 5], "and the study goes on"
 
 
-@pytest.mark.parametrize(("differ", "message"), [*DIFFERING, ODD[0]])
+@pytest.mark.parametrize("differ", [without_kscore, answering("del _train")])
+def test_a_worker_that_joins_late_and_cannot_read_what_it_is_sent_does_nothing(shared, theirs, differ):
+    with study.processes(scheduler=shared.address) as executor, shared.guest(**theirs(differ)) as guest:
+        with stopped(shared.host):
+            asked = [executor.submit(workers._train, tiny(), seed) for seed in range(4)]
+            assert guest.wait(timeout=PATIENCE) is not None, "Dask ends it"
+        assert [cluster.checked(future.result(timeout=PATIENCE))["seed"] for future in asked] == list(range(4))
+
+
+@pytest.mark.parametrize(("differ", "message"), [*OTHER, OLDER, (without_kscore, "cannot import kscore")])
 def test_a_cluster_with_a_worker_that_differs_is_refused_before_anything_is_sent(shared, tmp_path, capsys, theirs,
                                                                                  differ, message):
     with shared.guest(**theirs(differ)) as guest:
