@@ -1,4 +1,4 @@
-"""What the batch runner costs: against papermill alone, with two jobs against one, and reading a large store."""
+"""What the runner of chapters costs: against papermill alone, with two jobs against one, and reading a large store."""
 
 import itertools
 import json
@@ -12,7 +12,9 @@ import nbformat
 import papermill
 from nbformat.v4 import new_code_cell, new_notebook
 
-from kscore import batch, chapters, experiments
+from kscore.chapters import notebooks, parameters, runner
+from kscore.chapters.status import Task
+from kscore.project import ARCHIVE
 
 ROUNDS = 3
 READ = """
@@ -46,23 +48,23 @@ def overhead(folder: Path) -> float:
     for _ in range(ROUNDS):
         alone = timed(lambda: papermill.execute_notebook(source, folder / "alone.ipynb", kernel_name="python3",
                                                          progress_bar=False))
-        ours = timed(lambda: batch.run([batch.Task(source, folder / "ours.ipynb", {})], folder))
+        ours = timed(lambda: runner.run([Task(source, folder / "ours.ipynb", {})], folder))
         added.append(ours - alone)
     return sorted(added)[ROUNDS // 2]
 
 
 def speed_up(folder: Path) -> float:
     """Return the time of the first four chapters, in their quick form, with two jobs over that with one."""
-    quick = chapters.profile("quick")
-    sources = chapters.chapters(["0[0-3]_*"])
-    tasks = [batch.Task(source, folder / "out" / source.name, quick.get(source.stem, {})) for source in sources]
-    one = timed(lambda: batch.run(tasks, folder / "out", jobs=1))
-    return timed(lambda: batch.run(tasks, folder / "out", jobs=2)) / one
+    quick = parameters.profile("quick")
+    sources = notebooks.find(["0[0-3]_*"])
+    tasks = [Task(source, folder / "out" / source.name, quick.get(source.stem, {})) for source in sources]
+    one = timed(lambda: runner.run(tasks, folder / "out", jobs=1))
+    return timed(lambda: runner.run(tasks, folder / "out", jobs=2)) / one
 
 
 def reading(folder: Path, count: int = 10_000) -> tuple[float, float]:
     """Return the seconds and the megabytes that it takes to read so many records, in a process of its own."""
-    lines = [line for path in sorted(experiments.RUNS.glob("cartpole_*.jsonl")) for line in path.open()]
+    lines = [line for path in sorted(ARCHIVE.glob("cartpole_*.jsonl")) for line in path.open()]
     large = folder / "large.jsonl"
     with large.open("w") as file:
         for number, line in zip(range(count), itertools.cycle(lines), strict=False):

@@ -12,7 +12,7 @@ import threading
 import time
 import uuid
 from concurrent.futures import BrokenExecutor
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 
 import psutil
@@ -157,6 +157,18 @@ def test_a_run_that_the_cluster_gives_up_is_a_broken_executor(clusters):
         executor.submit(os.abort).result(timeout=PATIENCE)
 
 
+def test_a_scheduler_that_dies_is_a_broken_executor(clusters):
+    made = clusters()
+    made.worker()
+    with study.processes(scheduler=made.address) as executor:
+        asked = [executor.submit(time.sleep, 1000) for _ in range(2)]
+        assert eventually(made.client.processing)
+        made.processes[0].kill()
+        for future in asked:
+            with pytest.raises(BrokenExecutor, match="scheduler"):
+                future.result(timeout=PATIENCE)
+
+
 def test_what_nobody_waits_for_any_more_is_taken_back(shared):
     def in_work():
         return sum(map(len, shared.client.processing().values()))
@@ -285,6 +297,18 @@ def test_a_cluster_is_checked_before_anything_is_sent(answers, message):
         cluster.check_members({"the scheduler": cluster.made_by()} | answers, "tcp://a")
 
 
+@contextmanager
+def process(script, *arguments, stderr, **environment):
+    """Run a script in a process of its own, which is gone afterwards."""
+    started = subprocess.Popen([sys.executable, "-c", script, *arguments], cwd=ROOT, env=os.environ | environment,
+                               text=True, stdout=subprocess.DEVNULL, stderr=stderr)
+    try:
+        yield started
+    finally:
+        started.kill()
+        started.wait()
+
+
 # Wrong addresses
 
 SENTENCE = "kscore: scheduler must be the address of a running Dask scheduler, got "
@@ -321,12 +345,13 @@ def test_a_wrong_address_is_told_in_time_and_the_process_ends(places, tmp_path):
     study_it, run_it = ["study", "cartpole_ppo", "--store", str(tmp_path / "runs")], ["run", "05"]
     wrong = [(study_it, places[name]) for name in ("silent", "nobody", "dashboard")]
     wrong += [(study_it, "tcp://slow.invalid:8786"), (run_it, places["silent"])]
-    started = [subprocess.Popen([sys.executable, "-c", HURRIED, *command, "--scheduler", address], text=True,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT) for command, address in wrong]
-    for (_, address), process in zip(wrong, started, strict=True):
-        out, said = process.communicate(timeout=60)  # mostly to start so many at once; a hang would be for ever
-        assert process.returncode == 2 and not out
-        assert said.startswith(f"{SENTENCE}{address!r}: ") and said.count("\n") == 1, said
+    with ExitStack() as started:
+        processes = [started.enter_context(process(HURRIED, *command, "--scheduler", address, stderr=subprocess.PIPE))
+                     for command, address in wrong]
+        for (_, address), ending in zip(wrong, processes, strict=True):
+            _, said = ending.communicate(timeout=60)  # mostly to start so many at once; a hang would be for ever
+            assert ending.returncode == 2
+            assert said.startswith(f"{SENTENCE}{address!r}: ") and said.count("\n") == 1, said
     assert not list((tmp_path / "runs").glob("*"))
 
 
@@ -334,9 +359,9 @@ def test_the_patience_is_a_quarter_of_a_minute():
     assert cluster.PATIENCE + cluster.PARTING <= 15
 
 
-@pytest.mark.parametrize("address", ["{nobody}", "{silent}", "{dashboard}", "{worker}", "{certified}", "nowhere:", "",
-                                     "file:///tmp/x", "tcp://", "tcp://127.0.0.1", "tcp://127.0.0.1:123456", "\0:1",
-                                     "inproc://127.0.0.1/1/1", "http://127.0.0.1:1"])
+@pytest.mark.parametrize("address", ["{nobody}", "{worker}", "{certified}", "nowhere:", "", "file:///tmp/x", "tcp://",
+                                     "tcp://127.0.0.1", "tcp://127.0.0.1:123456", "\0:1", "inproc://127.0.0.1/1/1",
+                                     "http://127.0.0.1:1"])
 def test_a_wrong_address_gets_a_sentence(monkeypatch, places, address):
     monkeypatch.setattr(cluster, "PATIENCE", 1)
     address, start, before = address.format(**places), time.monotonic(), threading.active_count()
@@ -367,48 +392,37 @@ from kscore.__main__ import main
 from kscore.rl import RunConfig
 from kscore.study import plan
 
-config = RunConfig(env="CartPole-v1", algorithm="reinforce", threshold=None, hidden=(8,), max_episodes=2)
-plan.PARTS["tiny"] = plan.Declared((), plan.Seeds(0, 3000), lambda: {"one": config})
+config = RunConfig(env="CartPole-v1", algorithm="reinforce", threshold=None, hidden=(8,), max_episodes=10)
+plan.PARTS["tiny"] = plan.Declared((), plan.Seeds(0, 400), lambda: {"one": config})
 signal.signal(signal.SIGINT, signal.default_int_handler)  # also where the tests run in the background
 sys.exit(main(["study", "tiny", *sys.argv[1:]]))
 """
 LEFT = "the cluster has no workers left: waiting for one to come back; Ctrl-C ends it, and what is finished is kept\n"
 
 
-@pytest.fixture
-def studying(clusters, tmp_path):
-    """A study on a cluster with one worker, in a process of its own that writes down what it says."""
-    made = clusters()
-    made.host = made.worker()
-    with open(tmp_path / "said", "w") as said:
-        process = subprocess.Popen([sys.executable, "-c", STUDY, "--store", str(tmp_path), "--scheduler", made.address],
-                                   stderr=said, cwd=ROOT)
-    yield made, process
-    process.kill()
-    process.wait()
+def test_a_study_whose_workers_are_gone_says_so_goes_on_with_the_next_and_can_be_ended(clusters, tmp_path):
+    made, store, said, note = clusters(), tmp_path / "tiny.jsonl", tmp_path / "said", tmp_path / "note"
+    first, where = made.worker(), ["--store", str(tmp_path), "--scheduler", made.address]
 
+    def stored():
+        return store.read_bytes().count(b"\n") if store.exists() else 0
 
-def test_a_study_whose_workers_are_gone_says_so_goes_on_with_the_next_and_can_be_ended(studying, tmp_path):
-    (made, process), store = studying, tmp_path / "tiny.jsonl"
-    said = tmp_path / "said"
-
-    def more_than(count):
-        return lambda: store.exists() and store.read_bytes().count(b"\n") > count
-
-    assert eventually(more_than(2))
-    made.host.kill()
-    assert eventually(lambda: LEFT in said.read_text())
-    finished = store.read_bytes().count(b"\n")
-    with made.guest():
-        assert eventually(more_than(finished))
-        assert said.read_text().count(LEFT) == 1
-    assert eventually(lambda: said.read_text().count(LEFT) == 2)
-    held = store.read_bytes()
-    process.send_signal(signal.SIGINT)
-    start = time.monotonic()
-    assert process.wait(timeout=60) == 130
+    with open(said, "w") as stderr, process(STUDY, *where, stderr=stderr, KSCORE_PROGRESS=str(note)) as studying:
+        assert eventually(lambda: stored() > 2)
+        first.kill()
+        assert eventually(lambda: LEFT in said.read_text())
+        assert eventually(lambda: note.read_text() == json.dumps(LEFT.strip()))
+        before = stored()
+        with made.guest():
+            assert eventually(lambda: stored() > before)
+            assert said.read_text().count(LEFT) == 1
+        assert eventually(lambda: said.read_text().count(LEFT) == 2)
+        held = store.read_bytes()
+        studying.send_signal(signal.SIGINT)
+        start = time.monotonic()
+        assert studying.wait(timeout=60) == 130
     assert time.monotonic() - start < cluster.PARTING + 5
-    assert "kscore: stopped. Every finished run is kept; the same command goes on." in said.read_text()
+    assert said.read_text().endswith("kscore: stopped. Every finished run is kept; the same command goes on.\n")
     assert "Traceback" not in said.read_text()
     assert store.read_bytes() == held and not study.read(store).damaged
 

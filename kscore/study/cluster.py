@@ -10,7 +10,7 @@ import os
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -32,7 +32,7 @@ OFTEN = 1.0  # seconds between two looks at whether there are workers
 
 ROOMS = ("checks", "filters", "normalizers", "rl")  # the code that shapes a run
 PACKAGES = ("kscore", "numpy", "torch", "gymnasium", "box2d")  # and the packages that do
-NOT_KEPT = "This run is not kept, those before it are; install the same on all sides, and the study goes on"
+NOT_KEPT = "That run is not kept, those before it are: begin again with the same on all sides, and the study goes on"
 
 
 @cache
@@ -48,14 +48,15 @@ def checked(run: object) -> dict:
     if not isinstance(theirs, dict):
         raise ValueError(f"a worker returned a run that does not say what made it, {run!r:.80}: it has another version "
                          f"of kscore. {NOT_KEPT}")
-    if differing := _differing(theirs):
+    if differing := _differing(theirs, made_by()):
         raise ValueError(f"a worker trained a run with {differing}. {NOT_KEPT}")
     return {name: value for name, value in run.items() if name != "made_by"}
 
 
-def _differing(theirs: dict) -> str:
-    return ", ".join(f"{name} {theirs.get(name, 'unknown')} (here {ours})" for name, ours in made_by().items()
-                     if theirs.get(name) != ours)
+def _differing(theirs: dict, names: Iterable[str]) -> str:
+    ours = made_by()
+    return ", ".join(f"{name} {theirs.get(name, 'unknown')} (here {ours[name]})" for name in names
+                     if theirs.get(name) != ours[name])
 
 
 # The cluster
@@ -67,41 +68,31 @@ def executor(address: str) -> Iterator[Executor]:
         import distributed  # noqa: F401 (here, because only who has a cluster needs it)
     except ImportError:
         raise ValueError("a scheduler needs the cluster extra: pip install -e '.[cluster]'") from None
-    with _loop() as loop:
-        pool = _Cluster(loop)
-        asyncio.run_coroutine_threadsafe(pool.serve(address), loop)
-        try:
-            answers = pool.joined.result(PATIENCE)
-        except Exception as error:  # of any kind: anything may listen there
-            raise ValueError("scheduler must be the address of a running Dask scheduler, got "
-                             f"{address!r}: {str(error) or f'no answer within {PATIENCE:g} s'}") from None
-        check_members(answers, address)
-        yield pool
-
-
-@contextmanager
-def _loop() -> Iterator[asyncio.AbstractEventLoop]:
-    """Lend an event loop in a thread of its own, which does not keep the process from ending, whatever it waits for."""
-    begun, over = Future(), Future()
-
-    async def run() -> None:
-        begun.set_result(asyncio.get_running_loop())
-        await asyncio.wrap_future(over)
-
-    thread = threading.Thread(target=lambda: asyncio.run(run()), daemon=True)
-    thread.start()
+    pool = _Cluster()
+    thread = threading.Thread(target=lambda: asyncio.run(pool.serve(address)), daemon=True)
+    thread.start()  # in which all waiting for the cluster is done: none of it keeps this process from ending
     try:
-        yield begun.result()
+        check_members(_answers_to(pool, address), address)
+        yield pool
     finally:
-        over.set_result(None)  # which cancels all that still runs there
+        pool.over.set_result(None)
         thread.join(PARTING)
+
+
+def _answers_to(pool: "_Cluster", address: str) -> dict[str, object]:
+    try:
+        return pool.joined.result(PATIENCE)
+    except Exception as error:  # of any kind: anything may listen there
+        raise ValueError("scheduler must be the address of a running Dask scheduler, got "
+                         f"{address!r}: {str(error) or f'no answer within {PATIENCE:g} s'}") from None
 
 
 class _Cluster(Executor):
     """Sends work to a cluster, and takes back what nobody waits for any more."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.loop, self.joined, self.client, self.waiting = loop, Future(), None, 0
+    def __init__(self) -> None:
+        self.joined, self.over = Future(), Future()
+        self.loop, self.client, self.waiting = None, None, 0
 
     def submit(self, function: Callable, /, *arguments: object) -> Future:
         """Send something to be done by any worker."""
@@ -124,7 +115,17 @@ class _Cluster(Executor):
             asked.release()
 
     async def serve(self, address: str) -> None:
-        """Join the cluster at an address, and stay."""
+        """Join the cluster at an address, and stay until it is over."""
+        self.loop = asyncio.get_running_loop()
+        self.loop.set_exception_handler(lambda *_: None)  # of what Dask has begun and nobody waits for any more
+        staying = asyncio.create_task(self._stay(address))
+        await asyncio.wrap_future(self.over)
+        staying.cancel()
+        await asyncio.wait([staying])
+        if self.client:
+            await self.client.close()
+
+    async def _stay(self, address: str) -> None:
         from distributed import Client
         from distributed.comm import get_address_host_port
 
@@ -138,16 +139,15 @@ class _Cluster(Executor):
         except Exception as error:
             if not self.joined.done():
                 self.joined.set_exception(error)
-        finally:
-            if self.client:
-                await self.client.close()
 
     async def _watch(self) -> None:
         """Say so whenever the last worker has gone while something is waited for."""
         deserted = False
         while True:
             await asyncio.sleep(OFTEN)
-            before, deserted = deserted, bool(self.waiting) and not await self.client.nthreads()
+            before = deserted
+            with suppress(OSError):  # of one question; a scheduler that is gone ends what is waited for
+                deserted = bool(self.waiting) and not await self.client.nthreads()
             if deserted and not before:
                 _tell("the cluster has no workers left: waiting for one to come back; Ctrl-C ends it, and what is "
                       "finished is kept")
@@ -170,6 +170,7 @@ def _tell(words: str) -> None:
 ASKED = "__import__('kscore.study.cluster', fromlist=['made_by']).made_by()"
 """Evaluated by every process of the cluster: a fixed text, so that one without this package can say so instead of
 failing to read a function of it."""
+SCHEDULER = "the scheduler"
 
 
 async def _answers(client: "Client") -> dict[str, object]:
@@ -179,7 +180,7 @@ async def _answers(client: "Client") -> dict[str, object]:
     except Exception as error:  # whatever it says to that
         scheduler = error
     workers = await client.run(eval, ASKED, on_error="return")
-    return {"the scheduler": scheduler} | {f"worker {name}": answer for name, answer in workers.items()}
+    return {SCHEDULER: scheduler} | {f"worker {name}": answer for name, answer in workers.items()}
 
 
 def check_members(answers: dict[str, object], address: str) -> None:
@@ -191,7 +192,6 @@ def check_members(answers: dict[str, object], address: str) -> None:
             raise ValueError(f"{member} cannot import kscore: {answer}")
         if not isinstance(answer, dict):
             raise ValueError(f"{member} has another version of kscore, or is gone: {answer}")
-        if member == "the scheduler":  # it makes no runs, but has to read what is asked
-            answer = made_by() | {name: answer.get(name) for name in ("protocol version",)}
-        if differing := _differing(answer):
+        matters = ["protocol version"] if member == SCHEDULER else made_by()  # a scheduler makes no runs
+        if differing := _differing(answer, matters):
             raise ValueError(f"{member} has {differing}: install the same on both")
