@@ -63,9 +63,9 @@ lowest_ratio: float = 1e-8     # smallest Q / R at which the steady state is ver
 highest_ratio: float = 1e8     # largest Q / R [100, 1e+08]
 ratios: int = 33               # how many ratios in between, evenly spaced in the logarithm [5, 1000]
 streams: int = 2_000           # independent simulated streams for each Monte Carlo estimate [500, 1000000]
-steps: int = 300               # length of the simulated streams [60, 100000]
+steps: int = 300               # length of the simulated streams [120, 100000]
 Q: float = 0.01                # drift of the simulated streams [0.001, 10]
-R: float = 1.0                 # observation noise of the simulated streams [0.1, 10]
+R: float = 1.0                 # observation noise of the simulated streams [0.1, 2]
 jump: float = 5.0              # size of the regime change, in standard deviations of the noise [0.1, 1000]
 popular_decay: float = 0.99    # of the moving average shown beside the filter [0.5, 0.9999]
 

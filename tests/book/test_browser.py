@@ -6,7 +6,9 @@ from kscore.chapters import notebooks
 
 from .conftest import BOOK, SLIDES, pages
 
-PAGES = [page for page in pages(BOOK) if page != BOOK / "index.html"]
+SOURCES = BOOK / "_modules"  # a page for every module, all made alike: one of them is looked at
+PAGES = [page for page in pages(BOOK) if page != BOOK / "index.html" and not page.is_relative_to(SOURCES)]
+PAGES.append(SOURCES / "kscore" / "rl" / "algorithms.html")
 LECTURES = sorted(SLIDES.glob("[0-9]_*.html")) or [SLIDES / "1.html"]
 FORMULAS = "[document.querySelectorAll('.math').length, document.querySelectorAll('mjx-container').length]"
 WIDTHS = "[document.documentElement.scrollWidth, window.innerWidth]"
