@@ -4,6 +4,10 @@
 say. `figures`: pictures of it. `chapters`: the notebooks that tell it. Importing this package imports none of them.
 """
 
-from importlib.metadata import version
 
-__version__ = version("kscore")
+def __getattr__(name: str) -> str:
+    if name == "__version__":
+        from importlib.metadata import version  # here, because looking it up takes a good part of the import's time
+
+        return version("kscore")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

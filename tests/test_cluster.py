@@ -321,9 +321,9 @@ from kscore.study import cluster
 cluster.PATIENCE = 2
 known = socket.getaddrinfo
 
-def look_up(host, *details, **more):
-    time.sleep(1000 if host == "slow.invalid" else 0)
-    return known(host, *details, **more)
+def look_up(host, port, family=0, type=0, proto=0, flags=0):
+    time.sleep(1000 if host == "slow.invalid" and not flags & socket.AI_NUMERICHOST else 0)
+    return known(host, port, family, type, proto, flags)
 
 socket.getaddrinfo = look_up
 sys.exit(main(sys.argv[1:]))
