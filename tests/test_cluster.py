@@ -20,9 +20,10 @@ import pytest
 from conftest import PATIENCE, eventually
 from distributed import Client
 from small_runs import ARMS, InProcess, tiny, without_seconds
+from test_rooms import used_by
 
 import kscore
-from kscore import study
+from kscore import provenance, study
 from kscore.__main__ import main
 from kscore.project import ROOT
 from kscore.rl.config import PROTOCOL_VERSION
@@ -233,6 +234,23 @@ ODD = [
 ]
 
 
+def test_the_code_that_shapes_a_run_is_all_that_training_uses():
+    reached, left = set(), {"kscore.rl.training"}
+    while left:
+        reached |= left
+        left = {used for module in left for used in used_by(module)} - reached
+    rooms = {module.split(".")[1] for module in reached if "." in module}
+    assert rooms - {"provenance", "project"} == set(cluster.ROOMS)  # these two say where a run was made
+
+
+@pytest.mark.parametrize(("module", "counts"), [("rl/algorithms.py", True), ("filters.py", True),
+                                                ("figures/charts.py", False), ("study/plan.py", False)])
+def test_other_code_counts_where_it_shapes_a_run(tmp_path, monkeypatch, module, counts):
+    copy(tmp_path, module, "# the same, but who knows")
+    monkeypatch.setattr(provenance, "PACKAGE", tmp_path / "kscore")
+    assert (provenance.code(*cluster.ROOMS) != cluster.made_by()["training code"]) == counts
+
+
 @pytest.fixture
 def theirs(tmp_path):
     """Make an environment for a process that is not like this one."""
@@ -266,7 +284,7 @@ def test_a_worker_that_joins_late_and_cannot_read_what_it_is_sent_does_nothing(s
         assert [cluster.checked(future.result(timeout=PATIENCE))["seed"] for future in asked] == list(range(4))
 
 
-@pytest.mark.parametrize(("differ", "message"), [*OTHER, OLDER, (without_kscore, "cannot import kscore")])
+@pytest.mark.parametrize(("differ", "message"), [OTHER[0], OLDER, (without_kscore, "cannot import kscore")])
 def test_a_cluster_with_a_worker_that_differs_is_refused_before_anything_is_sent(shared, tmp_path, capsys, theirs,
                                                                                  differ, message):
     with shared.guest(**theirs(differ)) as guest:
@@ -287,6 +305,8 @@ def test_a_scheduler_that_lacks_kscore_is_refused(clusters, theirs):
 @pytest.mark.parametrize(("answers", "message"), [
     ({}, "the scheduler at tcp://a has no workers"),
     ({"worker b": cluster.made_by()}, None),
+    ({"worker b": cluster.made_by() | {"numpy": "0.1"}}, r"worker b has numpy 0\.1 \(here \S+\): install the same on both"),
+    ({"worker b": cluster.made_by() | {"training code": "?"}}, r"worker b has training code \? \(here \w{16}\)"),
     ({"worker b": cluster.made_by(), "worker c": OSError("closed")}, "worker c .* is gone: closed"),
     ({"the scheduler": cluster.made_by() | {"numpy": "0.1"}, "worker b": cluster.made_by()}, None),  # it makes no runs
     ({"the scheduler": cluster.made_by() | {"protocol version": 0}, "worker b": cluster.made_by()},
@@ -341,6 +361,7 @@ def places(shared):
             "worker": shared.host.address, "certified": f"tls://127.0.0.1:{ports['nobody']}"}
 
 
+@pytest.mark.long
 def test_a_wrong_address_is_told_in_time_and_the_process_ends(places, tmp_path):
     study_it, run_it = ["study", "cartpole_ppo", "--store", str(tmp_path / "runs")], ["run", "05"]
     wrong = [(study_it, places[name]) for name in ("silent", "nobody", "dashboard")]
@@ -400,6 +421,7 @@ sys.exit(main(["study", "tiny", *sys.argv[1:]]))
 LEFT = "the cluster has no workers left: waiting for one to come back; Ctrl-C ends it, and what is finished is kept\n"
 
 
+@pytest.mark.long
 def test_a_study_whose_workers_are_gone_says_so_goes_on_with_the_next_and_can_be_ended(clusters, tmp_path):
     made, store, said, note = clusters(), tmp_path / "tiny.jsonl", tmp_path / "said", tmp_path / "note"
     first, where = made.worker(), ["--store", str(tmp_path), "--scheduler", made.address]
