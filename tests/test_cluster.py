@@ -305,7 +305,8 @@ def test_a_scheduler_that_lacks_kscore_is_refused(clusters, theirs):
 @pytest.mark.parametrize(("answers", "message"), [
     ({}, "the scheduler at tcp://a has no workers"),
     ({"worker b": cluster.made_by()}, None),
-    ({"worker b": cluster.made_by() | {"numpy": "0.1"}}, r"worker b has numpy 0\.1 \(here \S+\): install the same on both"),
+    ({"worker b": cluster.made_by() | {"numpy": "0.1"}},
+     r"worker b has numpy 0\.1 \(here \S+\): install the same"),
     ({"worker b": cluster.made_by() | {"training code": "?"}}, r"worker b has training code \? \(here \w{16}\)"),
     ({"worker b": cluster.made_by(), "worker c": OSError("closed")}, "worker c .* is gone: closed"),
     ({"the scheduler": cluster.made_by() | {"numpy": "0.1"}, "worker b": cluster.made_by()}, None),  # it makes no runs
