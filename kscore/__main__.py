@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterable
 from concurrent.futures import BrokenExecutor, Executor
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -45,8 +46,11 @@ def main(arguments: list[str] | None = None) -> int:
     except OSError as trouble:
         _tell(f"kscore: {': '.join(filter(None, (trouble.strerror, trouble.filename))) or trouble}")
         return 1
-    except BrokenExecutor:
+    except BrokenProcessPool:
         _tell(f"kscore: a training process died: killed, or out of memory. {options.go_on}")
+        return 1
+    except BrokenExecutor as trouble:  # of a cluster, and it says what
+        _tell(f"kscore: {trouble}. {options.go_on}")
         return 1
     except KeyboardInterrupt:
         _tell(f"\nkscore: stopped. {options.go_on}")

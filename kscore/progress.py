@@ -30,7 +30,27 @@ def of(total: int, unit: str, doing: str, told: bool = True) -> Iterator[Callabl
         try:
             yield lines.done
         finally:
-            lines.leave_note(None)
+            _leave_note(None)
+
+
+def say(words: str) -> None:
+    """Say something, above the bar if there is one, and leave it as a note; the work goes on even if nobody reads."""
+    _leave_note(words)
+    with suppress(OSError, ValueError, AttributeError):  # nobody reads it
+        if _on_a_terminal():
+            from tqdm.std import tqdm
+
+            tqdm.write(words, file=sys.stderr)
+        else:
+            sys.stderr.write(f"{words}\n")  # which `print` would send elsewhere if there is none
+        sys.stderr.flush()
+
+
+def _leave_note(words: str | None) -> None:
+    """Leave it for whoever supervises; None when there is nothing more to say."""
+    if place := os.environ.get(NOTE):
+        with suppress(OSError):
+            Path(place).write_text(json.dumps(words), encoding="utf-8")
 
 
 def _on_a_terminal() -> bool:
@@ -45,16 +65,16 @@ class _Lines:
     def __init__(self, total: int, unit: str, doing: str) -> None:
         self.total, self.unit, self.doing, self.count = total, unit, doing, 0
         self.start = self.last = time.monotonic()
-        self.say()
+        say(self.words())
 
     def done(self) -> None:
         """Count one more."""
         self.count += 1
         now = time.monotonic()
-        self.leave_note(self.words())
+        _leave_note(self.words())
         if now - self.last >= OFTEN and self.count < self.total:
             self.last = now
-            self.say()
+            say(self.words())
 
     def words(self) -> str:
         """Return in words how far it is, and how long it will take if it goes on like this."""
@@ -63,19 +83,6 @@ class _Lines:
             return said
         left = (time.monotonic() - self.start) / self.count * (self.total - self.count)
         return f"{said}, {duration(left)} left"
-
-    def say(self) -> None:
-        """Print it, if there is somebody to read it; progress never ends the work that it tells of."""
-        self.leave_note(self.words())
-        with suppress(OSError, ValueError, AttributeError):
-            sys.stderr.write(f"{self.words()}\n")  # which `print` would send elsewhere if there is none
-            sys.stderr.flush()
-
-    def leave_note(self, words: str | None) -> None:
-        """Leave it for whoever supervises; None when there is nothing more to say."""
-        if place := os.environ.get(NOTE):
-            with suppress(OSError):
-                Path(place).write_text(json.dumps(words), encoding="utf-8")
 
 
 def duration(seconds: float) -> str:

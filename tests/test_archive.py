@@ -23,7 +23,7 @@ RUN = """
 import signal, sys
 from kscore.__main__ import main
 signal.signal(signal.SIGINT, signal.default_int_handler)  # also where the tests run in the background
-sys.exit(main(["run", "05", "-p", "max_episodes", "2", "-p", "seeds", "2", *sys.argv[1:]]))
+sys.exit(main(["run", "09", "--profile", "quick", "-p", "max_episodes", "3", *sys.argv[1:]]))
 """
 
 
@@ -64,7 +64,7 @@ def test_a_chapter_leaves_the_checkout_alone_however_it_ends(git, tmp_path, desc
             chapter.send_signal(ending)
         assert chapter.wait(5 * PATIENCE) == code
         assert eventually(lambda: not descendants())
-        assert latest(out)["05_actor_critic_cartpole"]["status"] == status and trained() > held
+        assert latest(out)["09_ppo_lunarlander"]["status"] == status and trained() > held
         assert git("status", "--porcelain") == ""
 
 

@@ -642,6 +642,8 @@ def test_two_settings_for_one_door_are_refused_in_a_sentence(other, named):
 
 @pytest.mark.parametrize("bad", [
     {"advantage_normalizer": "zscore"}, {"advantage_normalizer": {"eps": 1.0}}, {"value_scale": "running"},
+    {"advantage_normalizer": {"name": "nosuch"}}, {"value_scale": {"name": "nosuch"}},
+    {"normalizer": {"name": "nosuch"}},
     {"value_scale": {}}, {"advantage_normalizer": {"name": "zscore", 3: 1}}, {"episodes_per_update": 0},
     {"episodes_per_update": 2.0}, {"episodes_per_update": True}, {"normalize_advantages": 1},
 ])

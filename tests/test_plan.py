@@ -262,6 +262,13 @@ def test_every_method_is_tuned_over_equally_many_settings(algorithm):
     assert len({key(config, 0) for grid in grids for config in grid.values()}) == 75
 
 
+def test_settings_that_agree_in_six_digits_stay_two_arms():
+    grid = plan.kalman_grid("ppo", "stream", [0.1, 0.1000000001], [1])
+    assert list(grid) == ["Q = 0.1, R = 1", "Q = 0.1000000001, R = 1"]
+    assert [arm.normalizer["Q"] for arm in grid.values()] == [0.1, 0.1000000001]
+    assert len(plan.ema_grid("ppo", [0.01, 0.01 + 1e-9])) == 2
+
+
 def test_the_kalman_grid_has_every_pair():
     grid = plan.kalman_grid("ppo", "refit")
     Qs, Rs = [1e-4, 1e-3, 1e-2, 1e-1, 1.0], [1e-2, 1e-1, 1.0, 10.0, 100.0]

@@ -4,6 +4,7 @@ Labels such as R2 name facts of the paper's release; chapter 00 lists them.
 """
 
 import dataclasses
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -25,7 +26,10 @@ def _normalizer(name: str, options: Mapping) -> dict:
     if not isinstance(options, Mapping) or "name" not in options or not all(isinstance(key, str) for key in options):
         raise ValueError(f"{name} must be a dict with a 'name' and its options, got {options!r}")
     plain = {key: value.item() if isinstance(value, np.generic) else value for key, value in options.items()}
-    return normalizers.spelled_out(**plain)
+    try:
+        return normalizers.spelled_out(**plain)
+    except ValueError as error:  # which speaks of a normalizer, wherever that one stands
+        raise ValueError(re.sub("^normalizer\\b", name, str(error))) from None
 
 
 def _normalizer_or_none(name: str, options: Mapping | None) -> dict | None:

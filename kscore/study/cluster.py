@@ -5,16 +5,12 @@ than what is here is refused (`checked`), wherever it comes from.
 """
 
 import asyncio
-import json
-import os
 import socket
-import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from contextlib import contextmanager, suppress
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kscore import progress, provenance
@@ -105,8 +101,10 @@ class _Cluster(Executor):
         self.waiting += 1
         try:
             return await asked
-        except (KilledWorker, CancelledError) as error:  # too many workers died of it, or the scheduler is gone
-            raise BrokenExecutor(str(error)) from None
+        except KilledWorker as error:  # too many workers died of it
+            raise BrokenExecutor(f"a training process died on the cluster: {error}") from None
+        except CancelledError:
+            raise BrokenExecutor("the scheduler of the cluster is gone") from None
         except Exception as error:  # not of the training: that would be told in its record
             raise ValueError(f"a worker could not do a run, with {type(error).__name__}: {error}; it lacks kscore, or "
                              f"has another version of it. {NOT_KEPT}") from None
@@ -149,20 +147,8 @@ class _Cluster(Executor):
             with suppress(OSError):  # of one question; a scheduler that is gone ends what is waited for
                 deserted = bool(self.waiting) and not await self.client.nthreads()
             if deserted and not before:
-                _tell("the cluster has no workers left: waiting for one to come back; Ctrl-C ends it, and what is "
-                      "finished is kept")
-
-
-def _tell(words: str) -> None:
-    """Say something to whoever reads the progress, and leave it as a note for whoever supervises."""
-    from tqdm.std import tqdm  # which writes above a bar, if there is one
-
-    with suppress(OSError, ValueError, AttributeError):  # nobody reads it
-        tqdm.write(words, file=sys.stderr)
-        sys.stderr.flush()
-    if place := os.environ.get(progress.NOTE):
-        with suppress(OSError):
-            Path(place).write_text(json.dumps(words), encoding="utf-8")
+                progress.say("the cluster has no workers left: waiting for one to come back; Ctrl-C ends it, and what "
+                             "is finished is kept")
 
 
 # Who takes part in it

@@ -109,15 +109,20 @@ def kalman_grid(algorithm: str, mode: str, Qs: Iterable[float] = TUNED_Q, Rs: It
                 **changes: object) -> Arms:
     """Return an arm of the simple filter for every pair (Q, R)."""
     preset = replace(RunConfig.preset("CartPole-v1", algorithm), **changes)
-    return {f"Q = {Q:g}, R = {R:g}": replace(preset, normalizer={"name": "kscore", "mode": mode, "Q": Q, "R": R})
-            for Q in Qs for R in Rs}
+    return {f"Q = {_short(Q)}, R = {_short(R)}":
+            replace(preset, normalizer={"name": "kscore", "mode": mode, "Q": Q, "R": R}) for Q in Qs for R in Rs}
 
 
 def ema_grid(algorithm: str, forgetting: Iterable[float] = TUNED_FORGETTING, **changes: object) -> Arms:
     """Return an arm of the moving average for every 1 - decay."""
     preset = replace(RunConfig.preset("CartPole-v1", algorithm), **changes)
-    return {f"1 - decay = {rate:g}": replace(preset, normalizer={"name": "ema", "decay": 1 - rate})
+    return {f"1 - decay = {_short(rate)}": replace(preset, normalizer={"name": "ema", "decay": 1 - rate})
             for rate in forgetting}
+
+
+def _short(value: float) -> str:
+    """Return a number in six digits, or in as many as it needs to be told from any other."""
+    return f"{value:g}" if float(f"{value:g}") == value else repr(float(value))
 
 
 def tuned(winners: Mapping[str, RunConfig] | None = None) -> Arms:
