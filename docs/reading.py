@@ -12,7 +12,7 @@ import nbformat
 
 ROOT = Path(__file__).parents[1]
 FACTS = "/notebooks/00_start_here.ipynb#notation"  # the table of the labels P1, D1, R1, ...
-PROMPTS = {"code_prompt_show": "Show the solution", "code_prompt_hide": "Hide the solution"}
+FOLDED = {"solution": "the solution", "check": "the check"}  # by their tags; any other folded cell is "the code"
 TAG = re.compile(r"\\tag\{([^}]+)\}")
 REFERENCE = re.compile(r"""
     ```.*?``` | `[^`]*` | \$\$.*?\$\$ | \$[^$]*\$       # code and mathematics stay as they are
@@ -39,9 +39,10 @@ def chapter(text: str, name: str) -> str:
                 output.data["text/markdown"] = linked(output.data["text/markdown"])
             if alt := output.get("metadata", {}).get("image/png", {}).get("alt"):
                 cell.metadata.setdefault("mystnb", {})["image"] = {"alt": alt}
-        if "solution" in cell.metadata.get("tags", []):
-            cell.metadata.tags.append("hide-input")
-            cell.metadata.setdefault("mystnb", {}).update(PROMPTS)
+        tags = cell.metadata.get("tags", [])
+        if "hide-input" in tags:
+            what = next((name for tag, name in FOLDED.items() if tag in tags), "the code")
+            cell.metadata.setdefault("mystnb", {}).update(code_prompt_show=f"Show {what}", code_prompt_hide=f"Hide {what}")
     return nbformat.writes(notebook)
 
 

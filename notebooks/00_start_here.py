@@ -114,8 +114,16 @@ figures.label(right, "Scores, each in units of its own spread", "step, episode a
 for ax in (left, right):
     for start in np.cumsum(lengths)[:-1]:
         ax.axvline(start, color=figures.INK, linewidth=0.6, linestyle=":")
-figures.show(fig, "Left: three CartPole episodes and two trackers of their mean. Right: what a policy gradient would be told about each step. Dotted lines are resets.",
-           "Left: saw-tooth returns of three CartPole episodes with the running mean and the Kalman filter's belief. Right: the Z-Score and two forms of the K-Score of the same steps.")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    "Left: three CartPole episodes and two trackers of their mean. Right: what a "
+    "policy gradient would be told about each step. Dotted lines are resets.",
+    alt="Left: saw-tooth returns of three CartPole episodes with the running mean "
+    "and the Kalman filter's belief. Right: the Z-Score and two forms of the "
+    "K-Score of the same steps.")
+
 
 # %% [markdown]
 # The right-hand side is what matters: a step with a positive score is encouraged, one with a negative score discouraged.
@@ -314,7 +322,12 @@ Markdown(f"Half of such pairs differ by more than a factor **{np.median(factors)
 #
 # **Exercise 1 (recall).** Complete the function so that it computes one step's K-Score from the belief that has seen the return. What does it give when the return equals the belief's mean?
 
-# %% nbgrader={"grade": false, "grade_id": "00-1", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
+# %% tags=["stub"]
+def kscore(G: float, belief: filters.Belief, eps: float = 1e-8) -> float:
+    """Return the K-Score (P4) of one return."""
+
+
+# %% nbgrader={"grade": false, "grade_id": "00-1", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
 def kscore(G: float, belief: filters.Belief, eps: float = 1e-8) -> float:
     """Return the K-Score (P4) of one return."""
     ### BEGIN SOLUTION
@@ -322,7 +335,7 @@ def kscore(G: float, belief: filters.Belief, eps: float = 1e-8) -> float:
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "00-1-check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false} tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "00-1-check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 assert np.isclose(kscore(5.0, filters.Belief(2.0, 9.0)), 1.0)
 assert kscore(2.0, filters.Belief(2.0, 9.0)) == 0.0
 assert np.isclose(kscore(1.0, filters.Belief(0.0, 0.0)), 1e4), "ε stands inside the square root"
@@ -334,7 +347,10 @@ assert np.isclose(kscore(1.0, filters.Belief(0.0, 3.0), eps=1.0), 0.5), "the ε 
 # %% [markdown]
 # **Exercise 2 (apply).** Which rows of Table 2 of the paper (`published`, id T2) support its sentence that smaller values of $Q$ tend to speed up convergence? Compute the rank correlation of $Q$ and episodes (by hand or with pandas), and the share of all orders of five numbers that have at least this correlation by chance.
 
-# %% nbgrader={"grade": false, "grade_id": "00-2", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
+# %% tags=["stub"]
+rank_correlation, by_chance = 0.0, 0.0
+
+# %% nbgrader={"grade": false, "grade_id": "00-2", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
 rank_correlation, by_chance = 0.0, 0.0
 ### BEGIN SOLUTION
 table2 = published[published["id"] == "T2"]
@@ -343,7 +359,7 @@ all_orders = [np.corrcoef(range(5), order)[0, 1] for order in itertools.permutat
 by_chance = np.mean(np.array(all_orders) >= rank_correlation - 1e-9)
 ### END SOLUTION
 
-# %% nbgrader={"grade": true, "grade_id": "00-2-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "00-2-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 assert -1 <= rank_correlation <= 1 and rank_correlation != 0, "a correlation, from the five rows of Table 2"
 assert 0 < by_chance < 1 and np.isclose(120 * by_chance, round(120 * by_chance)), "five numbers have 120 orders"
 ### BEGIN HIDDEN TESTS
@@ -357,7 +373,15 @@ assert np.isclose(by_chance, 27 / 120), "at least this correlation: as good as i
 # %% [markdown]
 # **Exercise 3 (explore).** How many runs of each method (to the next ten) are needed until the *median* of the first divided by the median of the second is within 10 % of the true ratio in nine of ten studies? Assume the scatter above.
 
-# %% nbgrader={"grade": false, "grade_id": "00-3", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
+# %% tags=["stub"]
+def within_ten_percent(runs: int, studies: int = 2_000) -> float:
+    """Return the share of simulated studies whose ratio of medians is within 10 % of one."""
+
+
+enough = 1
+
+
+# %% nbgrader={"grade": false, "grade_id": "00-3", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
 def within_ten_percent(runs: int, studies: int = 2_000) -> float:
     """Return the share of simulated studies whose ratio of medians is within 10 % of one."""
     ### BEGIN SOLUTION
@@ -372,7 +396,7 @@ enough = 1
 enough = next(runs for runs in range(10, 1000, 10) if within_ten_percent(runs) >= 0.9)
 ### END SOLUTION
 
-# %% nbgrader={"grade": true, "grade_id": "00-3-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "00-3-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 assert 0.05 < within_ten_percent(1) < 0.3
 assert within_ten_percent(enough) >= 0.88 and within_ten_percent(enough // 2) < 0.88
 ### BEGIN HIDDEN TESTS
@@ -383,7 +407,11 @@ assert within_ten_percent(2_000, studies=200) > 0.99, "with very many runs hardl
 # %% [markdown]
 # **Exercise 4 (open).** Before you read on: by which factor do you expect the K-Score to be faster than the Z-Score, over many seeds? Between which ends would you bet nine to one that the factor lies? And which result would change your mind? Write it down now; you will want to look it up later.
 
-# %% nbgrader={"grade": true, "grade_id": "00-4", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
+# %% tags=["stub"]
+guess, low, high = None, None, None
+change_of_mind = ""
+
+# %% nbgrader={"grade": true, "grade_id": "00-4", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
 guess, low, high = None, None, None
 change_of_mind = ""
 ### BEGIN SOLUTION
@@ -391,7 +419,7 @@ guess, low, high = 1.0, 0.5, 2.0
 change_of_mind = "An interval over many seeds that lies outside of mine as a whole, in more than one experiment; a single run would not."
 ### END SOLUTION
 
-# %% nbgrader={"grade": false, "grade_id": "00-4-check", "locked": true, "schema_version": 3, "solution": false, "task": false} tags=["check"]
+# %% nbgrader={"grade": false, "grade_id": "00-4-check", "locked": true, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 assert guess is not None and 0 < low < guess < high, "three numbers: the lower end, the guess and the upper end, in this order"
 assert len(change_of_mind.split()) >= 10, "a sentence or two, please"
 

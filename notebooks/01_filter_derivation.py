@@ -142,8 +142,14 @@ ax.plot(grid, likelihood, color=figures.ORANGE, linestyle="-.", label="likelihoo
 ax.plot(grid, posterior, color=figures.INK, label=f"posterior: {by_grid.mean:.2f} ± {np.sqrt(by_grid.var):.2f}")
 ax.set_xlim(5, 41)
 figures.label(ax, "Bayes' rule on a grid", "average return of the policy, m", "density", legend=True)
-figures.show(fig, "The product of two Gaussians lies between them, nearer to the sharper one, and is narrower than both.",
-           "Three bell curves: a prior at 20, a wider likelihood at 26, and a narrower posterior between them, nearer to 20.")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    "The product of two Gaussians lies between them, nearer to the sharper one, "
+    "and is narrower than both.",
+    alt="Three bell curves: a prior at 20, a wider likelihood at 26, and a narrower "
+    "posterior between them, nearer to 20.")
 
 # %% [markdown]
 # Two things are worth saying out loud.
@@ -246,8 +252,14 @@ for noise_var, color, line, mark in ((4.0, figures.BLUE, "-", "o"), (1.0, figure
     ax.plot(best, best * noise_var, "*", color=figures.INK, markersize=13)
 ax.set_ylim(0, 4.2)
 figures.label(ax, f"Error of the mixture against its gain (lines: theory, marks: n = {draws:,} draws each)", "gain k", "variance of the error", legend=True)
-figures.show(fig, "Stars mark the gain of (P3a): in each parabola it sits at the bottom, and the height there is K R.",
-           "Three parabolas of error variance against gain, for R = 4, 1 and 0.25, each with a star at its minimum; simulated marks lie on the lines.")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    "Stars mark the gain of (P3a): in each parabola it sits at the bottom, and "
+    "the height there is K R.",
+    alt="Three parabolas of error variance against gain, for R = 4, 1 and 0.25, each "
+    "with a star at its minimum; simulated marks lie on the lines.")
 
 # %% [markdown]
 # At $k = 0$ all three meet at $P^-$: we ignore the observation and keep our own error.
@@ -393,8 +405,16 @@ ax.plot(time_axis, ours.mean, color=figures.ORANGE, label="belief x ± 2 √P")
 ax.fill_between(time_axis, ours.mean - band, ours.mean + band, color=figures.ORANGE, alpha=0.2, linewidth=0)
 figures.label(ax, f"A drifting mean, seen through noise (n = {steps} steps, Q = {Q:g}, R = {R:g})", "step t", "value", legend="upper left")
 ax.set_ylim(top=ax.get_ylim()[1] + 2.5)
-figures.show(fig, f"The belief follows the hidden mean; the band of two standard deviations holds it in {100 * inside:.0f} % of these steps, and in {100 * inside_many:.1f} % over 1,000 such streams (a Gaussian promises 95.4 %).",
-           "Scattered observations, a dashed hidden mean and the filter's belief with a band around it that covers the hidden mean most of the time.")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    "The belief follows the hidden mean; the band of two standard deviations "
+    f"holds it in {100 * inside:.0f} % of these steps, and in "
+    f"{100 * inside_many:.1f} % over 1,000 such streams (a Gaussian promises 95.4 "
+    "%).",
+    alt="Scattered observations, a dashed hidden mean and the filter's belief with a "
+    "band around it that covers the hidden mean most of the time.")
 
 # %% [markdown]
 # The band settles to a constant width within a few steps.
@@ -453,8 +473,15 @@ left.axhline(steady.gain, color=figures.GREEN, linestyle="-.", label="steady gai
 figures.label(left, "Gain", "step t", "K", legend="lower left")
 right.semilogy(time_axis, np.maximum(np.abs(ours.mean - ema), 1e-17), color=figures.ORANGE)
 figures.label(right, f"Filter from P₀ = 1, minus EMA (n = {steps})", "step t", "absolute difference")
-figures.show(fig, "Left: averaging lets the gain fall for ever, drift holds it up. Right: after the transient the filter is an EMA, down to rounding.",
-           "Left panel: gains on logarithmic axes, one falling as one over t, one levelling off. Right panel: the difference between filter and EMA falls exponentially to rounding error.")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    "Left: averaging lets the gain fall for ever, drift holds it up. Right: "
+    "after the transient the filter is an EMA, down to rounding.",
+    alt="Left panel: gains on logarithmic axes, one falling as one over t, one "
+    "levelling off. Right panel: the difference between filter and EMA falls "
+    "exponentially to rounding error.")
 
 # %% [markdown]
 # So what does the filter add to an EMA?
@@ -485,8 +512,16 @@ ax.plot(time_axis[window], ours.mean[window], color=figures.BLUE, linestyle=":",
 figures.label(ax, "One observation off by 40 standard deviations (n = 1 stream)", "step t", "value", legend=True)
 assert np.array_equal(hurt.var, ours.var)
 off = (np.abs(hurt.mean - latent) > band)[steps // 2 + 1:steps // 2 + 31]
-figures.show(fig, f"The belief jumps by the share K of the outlier and is wrong by more than its band in {int(off.sum())} of the next {len(off)} steps; the band itself does not change by a hair.",
-           "After an outlier the filter's belief jumps far from the hidden mean and decays back slowly while its band keeps the same width.")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    "The belief jumps by the share K of the outlier and is wrong by more than "
+    f"its band in {int(off.sum())} of the next {len(off)} steps; the band itself "
+    "does not change by a hair.",
+    alt="After an outlier the filter's belief jumps far from the hidden mean and "
+    "decays back slowly while its band keeps the same width.")
+
 
 # %% [markdown]
 # The assertion in that cell says it exactly: the variances with and without the outlier are *equal*, not just close.
@@ -507,7 +542,12 @@ figures.show(fig, f"The belief jumps by the share K of the outlier and is wrong 
 #
 # **Exercise 1 (recall).** Two sensors measure the same constant with noise variances 2 and 6. What is the variance of the best combination of both?
 
-# %% nbgrader={"grade": false, "grade_id": "01-1", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
+# %% tags=["stub"]
+def combined_variance(first: float, second: float) -> float:
+    """Return the variance of the optimal mixture of two independent unbiased measurements."""
+
+
+# %% nbgrader={"grade": false, "grade_id": "01-1", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
 def combined_variance(first: float, second: float) -> float:
     """Return the variance of the optimal mixture of two independent unbiased measurements."""
     ### BEGIN SOLUTION
@@ -515,7 +555,7 @@ def combined_variance(first: float, second: float) -> float:
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "01-1-check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false} tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "01-1-check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 assert np.isclose(combined_variance(2, 6), 1.5)
 assert np.isclose(combined_variance(5, 5), 2.5)
 assert combined_variance(1, 1e12) < 1, "even a very poor second sensor must not make things worse"
@@ -527,7 +567,12 @@ assert np.isclose(combined_variance(4, 1), combined_variance(1, 4)), "the order 
 # %% [markdown]
 # **Exercise 2 (apply).** The agent is not watched for $n$ steps: $n$ predictions, no update. Then one observation arrives, with no further prediction before it. Return the gain it gets, and convince yourself that it approaches 1 as $n$ grows.
 
-# %% nbgrader={"grade": false, "grade_id": "01-2", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
+# %% tags=["stub"]
+def gain_after_gap(P: float, Q: float, R: float, n: int) -> float:
+    """Return the gain of the first observation after n predictions in a row."""
+
+
+# %% nbgrader={"grade": false, "grade_id": "01-2", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
 def gain_after_gap(P: float, Q: float, R: float, n: int) -> float:
     """Return the gain of the first observation after n predictions in a row."""
     ### BEGIN SOLUTION
@@ -538,7 +583,7 @@ def gain_after_gap(P: float, Q: float, R: float, n: int) -> float:
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "01-2-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "01-2-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 assert np.isclose(gain_after_gap(P=1, Q=1, R=2, n=1), 0.5)
 assert np.isclose(gain_after_gap(P=2, Q=1, R=4, n=2), 0.5)
 assert np.isclose(gain_after_gap(P=1, Q=3, R=10, n=3), 0.5)
@@ -551,7 +596,12 @@ assert np.isclose(gain_after_gap(P=1, Q=0, R=3, n=50), 0.25), "without drift a g
 # %% [markdown]
 # **Exercise 3 (extend).** Missing data: write a filter that skips the update wherever an observation is `NaN`, but lets time pass. Its variance must grow during the gap.
 
-# %% nbgrader={"grade": false, "grade_id": "01-3", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
+# %% tags=["stub"]
+def filter_with_gaps(z: np.ndarray, Q: float, R: float) -> list[filters.Belief]:
+    """Return the belief after each step, from the released start x0 = 0, P0 = 1."""
+
+
+# %% nbgrader={"grade": false, "grade_id": "01-3", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
 def filter_with_gaps(z: np.ndarray, Q: float, R: float) -> list[filters.Belief]:
     """Return the belief after each step, from the released start x0 = 0, P0 = 1."""
     ### BEGIN SOLUTION
@@ -565,7 +615,7 @@ def filter_with_gaps(z: np.ndarray, Q: float, R: float) -> list[filters.Belief]:
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "01-3-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "01-3-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 gappy = observed[:20].copy()
 gappy[8:12] = np.nan
 path = filter_with_gaps(gappy, Q, R)
@@ -583,7 +633,12 @@ assert np.allclose(late[2], filters.predict(late[1], 0.5)), "a gap at the end"
 # %% [markdown]
 # **Exercise 4 (open).** One outlier of 40 standard deviations was enough to mislead the belief. Invent an update that is not so easily impressed, from above or below: a surprise of up to one standard deviation of what the filter expects, $\sqrt{P^- + R}$, must count as in (P3), and one of 40 must move the mean no further than one of 4 would there. What does your update give up when the signal really jumps?
 
-# %% nbgrader={"grade": false, "grade_id": "01-4", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
+# %% tags=["stub"]
+def robust_update(prior: filters.Belief, z: float, R: float) -> filters.Belief:
+    """Return the belief after an observation that may be an outlier."""
+
+
+# %% nbgrader={"grade": false, "grade_id": "01-4", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
 def robust_update(prior: filters.Belief, z: float, R: float) -> filters.Belief:
     """Return the belief after an observation that may be an outlier."""
     ### BEGIN SOLUTION
@@ -593,7 +648,7 @@ def robust_update(prior: filters.Belief, z: float, R: float) -> filters.Belief:
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "01-4-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false} tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "01-4-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 prior, expected = filters.Belief(1.0, 0.5), np.sqrt(0.5 + 2.0)
 for surprise in (-1.0, 0.0, 0.5, 1.0):
     z = prior.mean + surprise * expected

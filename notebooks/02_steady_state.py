@@ -182,8 +182,16 @@ ax.axhline(1e-10, color=figures.INK, linewidth=0.8, linestyle="--")
 ax.annotate("1e-10", (lowest_ratio, 1.3e-10), fontsize=9)
 figures.label(ax, f"Relative difference to kscore.steady_state (n = {ratios} ratios)", "Q / R", "relative difference", legend="upper center")
 ax.set_ylim(1e-18, 1e-3)
-figures.show(fig, f"All agree to {errors.to_numpy().max():.0e}. The two printed formulas lose digits where Q is much larger than R; recursion and solver lose a few where it is much smaller, as they converge slowly there. Points at 1e-17 equal the reference.",
-           "Relative error against Q over R on logarithmic axes: two methods stay below 1e-10 everywhere, two rise above it on the right.")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    f"All agree to {errors.to_numpy().max():.0e}. The two printed formulas lose "
+    "digits where Q is much larger than R; recursion and solver lose a few where "
+    "it is much smaller, as they converge slowly there. Points at 1e-17 equal "
+    "the reference.",
+    alt="Relative error against Q over R on logarithmic axes: two methods stay below "
+    "1e-10 everywhere, two rise above it on the right.")
 
 # %% [markdown]
 # Both fragile formulas subtract two nearly equal numbers: $\sqrt{Q^2 + 4QR} - Q$ when $Q \gg R$, and $1 - K$ when $K \approx 1$.
@@ -236,8 +244,16 @@ for rho, color, line in ((1.0, figures.BLUE, "-"), (1e-2, figures.ORANGE, "--"),
         label = f"Q/R = {rho:g}" if P0 > steady.var else None
         ax.semilogy(time_axis, np.maximum(np.abs(path / steady.var - 1), 1e-16), color=color, linestyle=line, label=label)
 figures.label(ax, "Distance from the steady state, from above and from below", "step t", "|P / P∞ − 1|", legend=True)
-figures.show(fig, "Straight after the first steps, down to rounding: the approach is exponential, from a start ten times too uncertain (upper line of each pair) as well as ten times too sure. A patient filter (small Q/R) is slow to settle too.",
-           "Three pairs of lines falling on a logarithmic axis, steep for Q over R of one, shallow for one ten-thousandth.")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    "Straight after the first steps, down to rounding: the approach is "
+    "exponential, from a start ten times too uncertain (upper line of each pair) "
+    "as well as ten times too sure. A patient filter (small Q/R) is slow to "
+    "settle too.",
+    alt="Three pairs of lines falling on a logarithmic axis, steep for Q over R of "
+    "one, shallow for one ten-thousandth.")
 
 # %% [markdown]
 # ## The square-root regime
@@ -261,8 +277,15 @@ ax.set_xlim(lowest_ratio / 2, 1e2)
 ax.set_ylim(1e-5, 1e2)
 figures.label(ax, f"Relative error of P∞ ≈ √(QR) ({np.sum(ratio <= 1e2)} ratios)", "Q / R", "relative error", legend="upper left")
 at = {rho: np.sqrt(rho) / filters.steady_state(rho, 1.0).var - 1 for rho in (1e-4, 1e-2, 1.0)}
-figures.show(fig, f"The shortcut is {100 * at[1e-4]:.1f} % too large at Q/R = 1e-4, {100 * at[1e-2]:.0f} % at 1e-2, and {100 * at[1.0]:.0f} % at 1.",
-           "Error of the square-root approximation against Q over R: it follows one half times the square root of the ratio up to about 0.1 and exceeds it afterwards.")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    f"The shortcut is {100 * at[1e-4]:.1f} % too large at Q/R = 1e-4, "
+    f"{100 * at[1e-2]:.0f} % at 1e-2, and {100 * at[1.0]:.0f} % at 1.",
+    alt="Error of the square-root approximation against Q over R: it follows one "
+    "half times the square root of the ratio up to about 0.1 and exceeds it "
+    "afterwards.")
 
 # %% [markdown]
 # ## A mean that stands still
@@ -288,8 +311,16 @@ ax.semilogx(time_axis, mse / theory, color=figures.SKY, label="measured, with 95
 ax.fill_between(time_axis, (mse - half_width) / theory, (mse + half_width) / theory, color=figures.SKY, alpha=0.3, linewidth=0)
 ax.set_ylim(0.8, 1.2)
 figures.label(ax, f"Error of the running mean on a stationary stream (n = {streams:,} streams)", "step t", "MSE in units of σ² / t", legend=True)
-figures.show(fig, f"P8 holds: the pointwise 95 % interval covers σ²/t at {100 * inside:.0f} % of the steps (neighbouring steps share most of their data, so they err together).",
-           "Measured mean squared error divided by sigma squared over t: a band around one for every step.")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    f"P8 holds: the pointwise 95 % interval covers σ²/t at {100 * inside:.0f} % "
+    "of the steps (neighbouring steps share most of their data, so they err "
+    "together).",
+    alt="Measured mean squared error divided by sigma squared over t: a band around "
+    "one for every step.")
+
 
 # %% [markdown]
 # This is the case in which averaging everything is *right*, and any filter with $Q > 0$ is worse, because it throws old data away.
@@ -355,8 +386,16 @@ for ax, (values, levels, title) in zip(axes, maps, strict=True):
     ax.set(xscale="log", yscale="log", title=title, xlabel="told Q / true Q")
 axes[0].set_ylabel("told R / true R")
 axes[1].contour(told_Q / Q, told_R / R, claim, levels=[1], colors="white", linewidths=1.2)
-figures.show(fig, "Left: only the ratio of the two matters for the mean, so mistakes that cancel cost nothing. Right: the claimed variance is true only on the white curve, so mistakes that cancel in the mean still spoil the scale.",
-           "Two maps over told Q and told R, a star at the truth. Left: a diagonal valley of low tracking error. Right: the ratio of claimed to true variance, near one only on an L-shaped curve through the star.")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    "Left: only the ratio of the two matters for the mean, so mistakes that "
+    "cancel cost nothing. Right: the claimed variance is true only on the white "
+    "curve, so mistakes that cancel in the mean still spoil the scale.",
+    alt="Two maps over told Q and told R, a star at the truth. Left: a diagonal "
+    "valley of low tracking error. Right: the ratio of claimed to true variance, "
+    "near one only on an L-shaped curve through the star.")
 
 # %%
 costly = {factor: tracking_mse(filters.steady_state(factor * Q, R).gain, Q, R) / best - 1 for factor in (0.5, 2.0, 0.1, 10.0)}
@@ -419,8 +458,17 @@ figures.label(right, "Mean squared error", "step t", "MSE")
 fig.legend(loc="outside lower center", ncols=3)
 quiet = {name: np.mean((path - regime)[change - 20:change] ** 2) for name, (path, _, _) in trackers.items()}
 made_up = np.median(trackers["running mean"][0][-1]) / (jump * np.sqrt(R))
-figures.show(fig, f"Within the {steps - change} steps shown, the running mean makes up {100 * made_up:.0f} % of the jump; the filter lies on the matched EMA, and to a jump they respond alike. (At first the EMAs profit from starting at the truth.)",
-           "Left: beliefs after a jump; the running mean creeps, the filter and matched EMA rise together. Right: their mean squared errors.")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    f"Within the {steps - change} steps shown, the running mean makes up "
+    f"{100 * made_up:.0f} % of the jump; the filter lies on the matched EMA, and "
+    "to a jump they respond alike. (At first the EMAs profit from starting at "
+    "the truth.)",
+    alt="Left: beliefs after a jump; the running mean creeps, the filter and matched "
+    "EMA rise together. Right: their mean squared errors.")
+
 
 # %% [markdown]
 # How long does it take to make up 90 % of the jump?
@@ -463,7 +511,12 @@ Markdown(f"After the change, filter and matched EMA differ by at most **{late:.0
 #
 # **Exercise 1 (recall).** Which $Q$ gives a steady gain of one half when $R = 2$?
 
-# %% nbgrader={"grade": false, "grade_id": "02-1", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
+# %% tags=["stub"]
+def drift_for_gain(K: float, R: float) -> float:
+    """Return the Q that makes K the steady gain."""
+
+
+# %% nbgrader={"grade": false, "grade_id": "02-1", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
 def drift_for_gain(K: float, R: float) -> float:
     """Return the Q that makes K the steady gain."""
     ### BEGIN SOLUTION
@@ -471,7 +524,7 @@ def drift_for_gain(K: float, R: float) -> float:
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "02-1-check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false} tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "02-1-check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 assert np.isclose(drift_for_gain(0.5, 2.0), 1.0)
 assert np.isclose(filters.steady_state(drift_for_gain(0.13, 7.0), 7.0).gain, 0.13)
 ### BEGIN HIDDEN TESTS
@@ -482,7 +535,15 @@ assert np.isclose(filters.steady_state(drift_for_gain(0.99, 0.5), 0.5).gain, 0.9
 # %% [markdown]
 # **Exercise 2 (apply).** The *effective memory* of an EMA with decay $\beta$ is often given as $1/(1 - \beta)$ steps. Write it as a function of $Q$ and $R$, and find by which factor it grows when $Q$ is divided by 100 in the square-root regime.
 
-# %% nbgrader={"grade": false, "grade_id": "02-2", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
+# %% tags=["stub"]
+def memory(Q: float, R: float) -> float:
+    """Return the effective memory of the settled filter, in steps."""
+
+
+growth = 0.0
+
+
+# %% nbgrader={"grade": false, "grade_id": "02-2", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
 def memory(Q: float, R: float) -> float:
     """Return the effective memory of the settled filter, in steps."""
     ### BEGIN SOLUTION
@@ -495,7 +556,7 @@ growth = 0.0
 growth = memory(1e-8, 1.0) / memory(1e-6, 1.0)
 ### END SOLUTION
 
-# %% nbgrader={"grade": true, "grade_id": "02-2-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "02-2-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 assert np.isclose(memory(1.0, 2.0), 2.0)
 assert np.isclose(memory(1.0, 1.0), (1 + np.sqrt(5)) / 2)
 assert 9.9 < growth < 10.1, "memory goes with the square root of R / Q"
@@ -507,7 +568,12 @@ assert np.isclose(memory(1e4, 1.0), 1.0, atol=1e-3), "a filter that believes eve
 # %% [markdown]
 # **Exercise 3 (explore).** Given a `(steps, streams)` array of random walks seen through noise, with unknown $Q$ and known $R$: choose $Q$ by making the innovations' variance equal to what the filter claims, $P^- + R$. This is the seed of many methods that *learn* $Q$.
 
-# %% nbgrader={"grade": false, "grade_id": "02-3", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
+# %% tags=["stub"]
+def fitted_Q(z: np.ndarray, R: float, candidates: np.ndarray) -> float:
+    """Return the candidate Q whose claimed innovation variance is closest to the measured one, in the logarithm."""
+
+
+# %% nbgrader={"grade": false, "grade_id": "02-3", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
 def fitted_Q(z: np.ndarray, R: float, candidates: np.ndarray) -> float:
     """Return the candidate Q whose claimed innovation variance is closest to the measured one, in the logarithm."""
     ### BEGIN SOLUTION
@@ -521,7 +587,7 @@ def fitted_Q(z: np.ndarray, R: float, candidates: np.ndarray) -> float:
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "02-3-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "02-3-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 candidates = Q * np.logspace(-3, 2, 11)
 assert fitted_Q(observed, R, candidates) == candidates[6]
 slower = np.cumsum(rng.normal(0, np.sqrt(candidates[3]), observed.shape), axis=0) + rng.normal(0, np.sqrt(R), observed.shape)
@@ -534,7 +600,10 @@ assert fitted_Q(10 * observed, 100 * R, 100 * candidates) == 100 * fitted_Q(obse
 # %% [markdown]
 # **Exercise 4 (open).** Where have you met a mean that drifts and is seen through noise? Name it, with its unit, guess $Q$ (how far it drifts in a step) and $R$ (how far an observation scatters), both as variances, and compute the effective memory in steps. Is it what you would have chosen by hand? Say so in a sentence or two.
 
-# %% nbgrader={"grade": true, "grade_id": "02-4", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
+# %% tags=["stub"]
+signal, my_Q, my_R, my_memory = "", None, None, None
+
+# %% nbgrader={"grade": true, "grade_id": "02-4", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
 signal, my_Q, my_R, my_memory = "", None, None, None
 ### BEGIN SOLUTION
 signal = ("My pulse at rest, in beats a minute, measured each morning: it drifts by about a beat in a week and scatters by three. "
@@ -543,7 +612,7 @@ my_Q, my_R = 1.0 / 7, 9.0
 my_memory = 1 / filters.steady_state(my_Q, my_R).gain
 ### END SOLUTION
 
-# %% nbgrader={"grade": false, "grade_id": "02-4-check", "locked": true, "schema_version": 3, "solution": false, "task": false} tags=["check"]
+# %% nbgrader={"grade": false, "grade_id": "02-4-check", "locked": true, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 assert len(signal.split()) >= 10, "a sentence or two, please"
 assert my_Q is not None and my_Q > 0 and my_R > 0, "two variances"
 assert np.isclose(my_memory, 1 / filters.steady_state(my_Q, my_R).gain), "one over the steady gain"

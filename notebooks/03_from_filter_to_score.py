@@ -147,8 +147,15 @@ for column, name in (("K-Score", "kscore"), ("innovation", "innovation")):
 ax.axhline(1, color=figures.GREY, linewidth=0.8)
 figures.label(ax, f"Standard deviation of the score under the model (n = {streams} streams × {steps:,} steps)", "Q / R", "standard deviation", legend=True)
 at = scale.set_index("Q/R")["K-Score"]
-figures.show(fig, f"At Q/R = 1e-4 a K-Score is {at.loc[1e-4]:.1f} times as large as a z-score, at 1e-2 {at.loc[1e-2]:.1f} times; the innovation form has unit variance everywhere.",
-           "Standard deviation of K-Scores falling with Q over R along the predicted curve; innovation scores stay at one.")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    f"At Q/R = 1e-4 a K-Score is {at.loc[1e-4]:.1f} times as large as a z-score, "
+    f"at 1e-2 {at.loc[1e-2]:.1f} times; the innovation form has unit variance "
+    "everywhere.",
+    alt="Standard deviation of K-Scores falling with Q over R along the predicted "
+    "curve; innovation scores stay at one.")
 
 # %% [markdown]
 # The curve crosses one where $K = \tfrac12$, that is at $Q/R = \tfrac12$, and nowhere else.
@@ -257,8 +264,16 @@ def saw_tooth(ax, name: str, title: str, shown: int = 6):
 fig, axes = figures.panels(2, 1, height=2.7)
 for ax, name in zip(axes, played, strict=True):
     saw_tooth(ax, name, f"{name}, random policy (6 of {episodes} episodes)")
-figures.show(fig, "Within an episode the returns of CartPole fall on a fixed curve; at each reset they jump up. The filter, expecting a random walk, runs after a saw-tooth.",
-           "Two panels of returns over consecutive episodes. CartPole: smooth falling teeth with jumps at resets. LunarLander: waves with sudden drops, each episode ending at -100. The filter's belief lags behind both.")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    "Within an episode the returns of CartPole fall on a fixed curve; at each "
+    "reset they jump up. The filter, expecting a random walk, runs after a "
+    "saw-tooth.",
+    alt="Two panels of returns over consecutive episodes. CartPole: smooth falling "
+    "teeth with jumps at resets. LunarLander: waves with sudden drops, each "
+    "episode ending at -100. The filter's belief lags behind both.")
 
 # %% [markdown]
 # In CartPole there is *no randomness at all* within an episode: an episode of $N$ steps has $G_t = (1 - \gamma^{N - t})/(1 - \gamma)$ for $t = 0, \dots, N - 1$, whatever happened in it.
@@ -323,8 +338,16 @@ for K, color, line, mark in ((0.01, figures.GREEN, "-.", "^"), (K_released, figu
     probes = (0.002, 0.01, 0.05, 0.25)
     ax.loglog(probes, [measured_response(p, K) for p in probes], mark, color=color, label=f"K = {K:.3f}")
 figures.label(ax, "How much of a wave is left in the residual (lines: theory, marks: measured)", "frequency, cycles per step", "amplitude", legend=True)
-figures.show(fig, f"Slow waves are removed, fast ones pass. The released CartPole setting (K = {K_released:.3f}) passes less than half the power of a wave that takes longer than {1 / cutoff:.0f} steps; of a return that falls by 1 a step it leaves {left_over:.1f} for ever.",
-           "Amplitude response rising with frequency and levelling off, for three gains; measured marks lie on the curves.")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    "Slow waves are removed, fast ones pass. The released CartPole setting (K = "
+    f"{K_released:.3f}) passes less than half the power of a wave that takes "
+    f"longer than {1 / cutoff:.0f} steps; of a return that falls by 1 a step it "
+    f"leaves {left_over:.1f} for ever.",
+    alt="Amplitude response rising with frequency and levelling off, for three "
+    "gains; measured marks lie on the curves.")
 
 # %% [markdown]
 # What does that mean for an agent?
@@ -400,8 +423,19 @@ handles, names = axes[0].get_legend_handles_labels()
 fig.legend(handles, names, loc="outside lower center", ncols=3)
 positive = {kind: np.mean(np.concatenate(scored(kind, played["CartPole-v1"])) > 0) for kind in LABELS}
 mean_length = np.mean([len(returns) for returns in played["CartPole-v1"]])
-figures.show(fig, f"On CartPole all scores fall with the position. The share of praised steps (score above zero) is {100 * positive['zscore']:.0f} % for the per-episode Z-Score, {100 * positive['kscore']:.0f} % for the streamed K-Score and {100 * positive['refit']:.0f} % for refit. On LunarLander the curves stay near zero: position matters little there.",
-           "Mean score against position in the episode for six normalizers in two environments. On CartPole all fall from positive to negative, the streamed K-Score steeply at first and refit last; on LunarLander the curves are nearly flat.")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    "On CartPole all scores fall with the position. The share of praised steps "
+    f"(score above zero) is {100 * positive['zscore']:.0f} % for the per-episode "
+    f"Z-Score, {100 * positive['kscore']:.0f} % for the streamed K-Score and "
+    f"{100 * positive['refit']:.0f} % for refit. On LunarLander the curves stay "
+    "near zero: position matters little there.",
+    alt="Mean score against position in the episode for six normalizers in two "
+    "environments. On CartPole all fall from positive to negative, the streamed "
+    "K-Score steeply at first and refit last; on LunarLander the curves are "
+    "nearly flat.")
 
 # %% [markdown]
 # On CartPole every normalizer says that early steps were good and late steps were bad.
@@ -433,8 +467,18 @@ for kind, share in praised.items():
 figures.label(ax, "Praised steps (score above zero) in a CartPole episode", "length of the episodes", "% of the steps")
 ax.set(ylim=(0, 100))
 fig.legend(loc="outside lower center", ncols=3)
-figures.show(fig, f"In an episode of 500 steps the streamed K-Score praises the first {100 * praised['kscore'][-1]:.0f} %, the Z-Score the first {100 * praised['zscore'][-1]:.0f} %, and refit the first {100 * praised['refit'][-1]:.0f} %: all but the last {500 * (1 - praised['refit'][-1]):.0f} steps.",
-           "Share of steps with a positive score against episode length: falling for the streamed K-Score, rising towards one hundred percent for refit, between 50 and 70 percent for the others.")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    "In an episode of 500 steps the streamed K-Score praises the first "
+    f"{100 * praised['kscore'][-1]:.0f} %, the Z-Score the first "
+    f"{100 * praised['zscore'][-1]:.0f} %, and refit the first "
+    f"{100 * praised['refit'][-1]:.0f} %: all but the last "
+    f"{500 * (1 - praised['refit'][-1]):.0f} steps.",
+    alt="Share of steps with a positive score against episode length: falling for "
+    "the streamed K-Score, rising towards one hundred percent for refit, between "
+    "50 and 70 percent for the others.")
 
 # %% [markdown]
 # Here is the sharpest contrast of this chapter, and it lies *between two readings of the same method*.
@@ -511,8 +555,20 @@ fig.legend(loc="outside lower center", ncols=2)
 errors = {name: np.abs(path.mean - truth) for name, (path, _, _) in looks.items()}
 fixed, released, alternative = ({"outlier": error[outlier_at:outlier_at + 30].mean(), "jump": error[jump_at:jump_at + 40].mean()}
                                 for error in errors.values())
-figures.show(fig, f"Surprise lowers the adaptive gain. After the jump that is the wrong way: over 40 steps the beliefs are off by {released['jump']:.1f} (released order) and {alternative['jump']:.1f} on average, the fixed one by {fixed['jump']:.1f}. After the outlier it helps only if R is raised in time: over 30 steps {alternative['outlier']:.1f}, against {fixed['outlier']:.1f} for the fixed filter and {released['outlier']:.1f} in the released order.",
-           "Beliefs and gains of three filters around an outlier and a jump; the adaptive gains collapse at both events, and the adaptive beliefs follow the jump later.")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    "Surprise lowers the adaptive gain. After the jump that is the wrong way: "
+    f"over 40 steps the beliefs are off by {released['jump']:.1f} (released "
+    f"order) and {alternative['jump']:.1f} on average, the fixed one by "
+    f"{fixed['jump']:.1f}. After the outlier it helps only if R is raised in "
+    f"time: over 30 steps {alternative['outlier']:.1f}, against "
+    f"{fixed['outlier']:.1f} for the fixed filter and {released['outlier']:.1f} "
+    "in the released order.",
+    alt="Beliefs and gains of three filters around an outlier and a jump; the "
+    "adaptive gains collapse at both events, and the adaptive beliefs follow the "
+    "jump later.")
 
 # %% [markdown]
 # The adaptive filter explains every surprise as noise; it has no means to explain it as change, because only $R$ adapts and $Q$ does not.
@@ -618,8 +674,16 @@ for ax in axes.flat:
         ax.axvline(start, color=figures.INK, linewidth=0.6, linestyle=":")
 for ax in axes[-1]:
     ax.set_xlabel("step, episode after episode")
-figures.show(fig, f"Dotted lines are resets. The streamed forms respond to resets, the per-episode forms to position, and the vertical scales differ widely: over all {episodes} episodes the spreads range from {sizes['CartPole-v1'].min():.1f} to {sizes['CartPole-v1'].max():.0f}.",
-           "Eight small panels: the raw returns of three CartPole episodes and their scores under seven normalizers, with very different vertical scales.")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    "Dotted lines are resets. The streamed forms respond to resets, the "
+    "per-episode forms to position, and the vertical scales differ widely: over "
+    f"all {episodes} episodes the spreads range from "
+    f"{sizes['CartPole-v1'].min():.1f} to {sizes['CartPole-v1'].max():.0f}.",
+    alt="Eight small panels: the raw returns of three CartPole episodes and their "
+    "scores under seven normalizers, with very different vertical scales.")
 
 # %% [markdown]
 # ## When it fails
@@ -658,7 +722,12 @@ sensitivity.style.format(precision=3).set_caption("Spread of the scores, relativ
 #
 # **Exercise 1 (recall).** Write the K-Score of a single return under a given prior as a multiple of the innovation score.
 
-# %% nbgrader={"grade": false, "grade_id": "03-1", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
+# %% tags=["stub"]
+def kscore_over_innovation(prior: filters.Belief, R: float) -> float:
+    """Return the factor between (G - x)/√P and (G - x⁻)/√(P⁻ + R)."""
+
+
+# %% nbgrader={"grade": false, "grade_id": "03-1", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
 def kscore_over_innovation(prior: filters.Belief, R: float) -> float:
     """Return the factor between (G - x)/√P and (G - x⁻)/√(P⁻ + R)."""
     ### BEGIN SOLUTION
@@ -667,7 +736,7 @@ def kscore_over_innovation(prior: filters.Belief, R: float) -> float:
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "03-1-check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false} tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "03-1-check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 prior, G = filters.Belief(2.0, 3.0), 7.0
 after = filters.update(prior, G, R=0.5)
 innovation_score = (G - prior.mean) / np.sqrt(prior.var + 0.5)
@@ -680,13 +749,16 @@ assert np.isclose(kscore_over_innovation(filters.Belief(0.0, 0.2), 5.0), 5.0), "
 # %% [markdown]
 # **Exercise 2 (apply).** Find a setting of the K-Score in `refit` mode, on the KRPO example, whose scores do *not* depend on the order of the samples.
 
-# %% nbgrader={"grade": false, "grade_id": "03-2", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
+# %% tags=["stub"]
+orderless = {"name": "kscore", "mode": "refit", **krpo}
+
+# %% nbgrader={"grade": false, "grade_id": "03-2", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
 orderless = {"name": "kscore", "mode": "refit", **krpo}
 ### BEGIN SOLUTION
 orderless = {"name": "kscore", "mode": "refit", "Q": 0.0, "R": krpo["R"]}
 ### END SOLUTION
 
-# %% nbgrader={"grade": true, "grade_id": "03-2-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "03-2-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 assert orderless["mode"] == "refit" and orderless["R"] == krpo["R"], "change only one number"
 assert np.ptp([score_of_followed(order, orderless) for order in orders]) < 1e-9, "the score still depends on the order"
 ### BEGIN HIDDEN TESTS
@@ -697,7 +769,15 @@ assert np.allclose(normalizers.make(**orderless)(other)[::-1], normalizers.make(
 # %% [markdown]
 # **Exercise 3 (apply).** For CartPole, compute the discounted return of the first step of an episode of $N$ steps, and the shortest length $N$ from which one more step changes it by less than one percent. (From there on the first return hardly tells long episodes from longer ones.)
 
-# %% nbgrader={"grade": false, "grade_id": "03-3", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
+# %% tags=["stub"]
+def first_return(N: int, gamma: float = 0.99) -> float:
+    """Return G at the first step of a CartPole episode of N steps."""
+
+
+one_percent = 0
+
+
+# %% nbgrader={"grade": false, "grade_id": "03-3", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
 def first_return(N: int, gamma: float = 0.99) -> float:
     """Return G at the first step of a CartPole episode of N steps."""
     ### BEGIN SOLUTION
@@ -710,7 +790,7 @@ one_percent = 0
 one_percent = next(N for N in range(1, 1000) if first_return(N + 1) / first_return(N) - 1 < 0.01)
 ### END SOLUTION
 
-# %% nbgrader={"grade": true, "grade_id": "03-3-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "03-3-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 assert np.isclose(first_return(3), 1 + 0.99 + 0.99**2)
 assert one_percent > 0 and first_return(one_percent + 1) < 1.01 * first_return(one_percent), "one more step still changes it by a percent or more"
 ### BEGIN HIDDEN TESTS
@@ -721,7 +801,12 @@ assert one_percent == 69, "the shortest such length"
 # %% [markdown]
 # **Exercise 4 (open).** Centre the returns of a CartPole episode so that the scores depend much less on the position in the episode, using only what earlier episodes told you. Hint: keep one statistic for each position.
 
-# %% nbgrader={"grade": false, "grade_id": "03-4", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
+# %% tags=["stub"]
+def position_scores(earlier: list[np.ndarray], returns: np.ndarray) -> np.ndarray:
+    """Subtract, at each step, the mean return that earlier episodes had at the same step (their last value if shorter)."""
+
+
+# %% nbgrader={"grade": false, "grade_id": "03-4", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
 def position_scores(earlier: list[np.ndarray], returns: np.ndarray) -> np.ndarray:
     """Subtract, at each step, the mean return that earlier episodes had at the same step (their last value if shorter)."""
     ### BEGIN SOLUTION
@@ -730,7 +815,7 @@ def position_scores(earlier: list[np.ndarray], returns: np.ndarray) -> np.ndarra
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "03-4-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false} tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "03-4-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 cartpole = played["CartPole-v1"]
 assert np.allclose(position_scores(cartpole[:1], cartpole[0]), 0)
 assert np.allclose(position_scores([np.array([4.0, 2.0]), np.array([2.0])], np.array([5.0, 5.0, 5.0])), [2.0, 3.0, 3.0])

@@ -151,8 +151,16 @@ ax.axvline(pi @ bandit, color=figures.ORANGE, linestyle="--", label=f"expected r
 ax.axvline(lowest, color=figures.GREEN, linestyle=":", label=f"best baseline, {lowest:.2f}")
 figures.label(ax, f"Variance of one gradient estimate (n = {draws:,} draws each)", "baseline b", "variance", legend=True)
 raw, centred = (estimates(b).var(axis=0).sum() for b in (0.0, pi @ bandit))
-figures.show(fig, f"A parabola. Its bottom is at E[|∇log π|² G] / E[|∇log π|²] = {lowest:.2f}, near the expected return. Without a baseline one estimate has {raw / centred:.0f} times the variance that it has with the expected return as baseline.",
-           "Variance of the gradient estimate against the baseline: a parabola with its minimum near the expected return.")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    f"A parabola. Its bottom is at E[|∇log π|² G] / E[|∇log π|²] = {lowest:.2f}, "
+    "near the expected return. Without a baseline one estimate has "
+    f"{raw / centred:.0f} times the variance that it has with the expected return "
+    "as baseline.",
+    alt="Variance of the gradient estimate against the baseline: a parabola with its "
+    "minimum near the expected return.")
 
 # %% [markdown]
 # This is the case for *centring* returns: same mean, far less scatter.
@@ -202,8 +210,19 @@ ax.axhline(1, color=figures.GREY, linewidth=0.8)
 figures.label(ax, f"Fraction of the expected gradient that is left (n = {trials:,} episodes of {flips_long} flips)", "step t", "fraction c")
 fig.legend(loc="outside lower center", ncols=2)
 limit = (1 - K) * (1 - gamma) / (1 - gamma * (1 - K))
-figures.show(fig, f"A baseline that has seen the return takes part of the gradient with it. For the released filter (K = {K:.3f}) the fraction falls to {theory['kscore'][-1]:.2f} within {flips_long} steps, and to {limit:.3f} in the end; for the mean of the episode it falls to {theory['zscore'][-1]:.2f} at the last step.",
-           "Fraction of the expected gradient against the step: for the filter it decays within about twenty steps to below one tenth, for the episode mean it falls in nearly a straight line to near zero.")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    "A baseline that has seen the return takes part of the gradient with it. For "
+    f"the released filter (K = {K:.3f}) the fraction falls to "
+    f"{theory['kscore'][-1]:.2f} within {flips_long} steps, and to {limit:.3f} in "
+    f"the end; for the mean of the episode it falls to {theory['zscore'][-1]:.2f} "
+    "at the last step.",
+    alt="Fraction of the expected gradient against the step: for the filter it "
+    "decays within about twenty steps to below one tenth, for the episode mean "
+    "it falls in nearly a straight line to near zero.")
+
 
 # %% [markdown]
 # This is the high-pass filter (3.3) of chapter 03 again, now in the gradient: after the first steps of an episode, most of what an action brought is subtracted away again.
@@ -363,8 +382,18 @@ for ax, (kind, scores) in zip(axes.flat, fifth.items(), strict=True):
     figures.label(ax, figures.METHODS[kind]["label"], "", "")
 for ax in axes[-1]:
     ax.set_xlabel("step of the fifth episode")
-figures.show(fig, f"The same episode of {len(fifth['none'])} steps under eight normalizers; mind the vertical axes. None, Z-Score and refit are shifted and stretched copies of one curve; the innovation form is a pure stretch of the streamed K-Score; streaming bends the curve, the running Z-Score hardly.",
-           "Eight small panels with the scores of one CartPole episode under each normalizer; all fall, with different curvature, zero crossing and vertical scale.")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    f"The same episode of {len(fifth['none'])} steps under eight normalizers; "
+    "mind the vertical axes. None, Z-Score and refit are shifted and stretched "
+    "copies of one curve; the innovation form is a pure stretch of the streamed "
+    "K-Score; streaming bends the curve, the running Z-Score hardly.",
+    alt="Eight small panels with the scores of one CartPole episode under each "
+    "normalizer; all fall, with different curvature, zero crossing and vertical "
+    "scale.")
+
 
 # %% [markdown]
 # A score is only half of a gradient; the other half is $\nabla\log\pi$.
@@ -458,8 +487,16 @@ ax.axhline(live.threshold, color=figures.INK, linewidth=0.8, linestyle=":", labe
 figures.label(ax, f"{env}, {algorithm}, {figures.ended(record)} (n = 1 run)", "training episode", "return of the episode")
 fig.legend(loc="outside lower center", ncols=2)
 above = np.mean(smoothed(record["eval_returns"]) > smoothed(record["train_returns"])[:len(record["eval_returns"])])
-figures.show(fig, f"One run, seed {seed}: it says what a run looks like, not how good the method is. The evaluation curve is the higher one at {100 * above:.0f} % of the episodes.",
-           "Returns of training and evaluation episodes over one run, with running means and the threshold.")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    f"One run, seed {seed}: it says what a run looks like, not how good the "
+    f"method is. The evaluation curve is the higher one at {100 * above:.0f} % of "
+    "the episodes.",
+    alt="Returns of training and evaluation episodes over one run, with running "
+    "means and the threshold.")
+
 
 # %% [markdown]
 # ## The film
@@ -502,8 +539,16 @@ for row, (name, (steps, frames, _)) in zip(axes, films.items(), strict=True):
         ax.imshow(frame)
         ax.set(xticks=[], yticks=[])
         ax.set_title(f"{name}, step {at}", fontsize=8)
-figures.show(fig, f"One episode each: return {films['start'][2]:.0f} at the start of the run, {films['end'][2]:.0f} after {record['episodes']} training episodes. (The run's rule looks at the mean of {live.window} episodes, so a single one may lie below the threshold.)",
-           "Two film strips of the environment: the policy at the start of the run above, the policy at its end below.")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    f"One episode each: return {films['start'][2]:.0f} at the start of the run, "
+    f"{films['end'][2]:.0f} after {record['episodes']} training episodes. (The "
+    f"run's rule looks at the mean of {live.window} episodes, so a single one may "
+    "lie below the threshold.)",
+    alt="Two film strips of the environment: the policy at the start of the run "
+    "above, the policy at its end below.")
 
 # %% [markdown]
 # ## When it fails
@@ -523,8 +568,14 @@ for kind, run in runs.items():
 figures.label(ax, f"{env}, {algorithm}: greedy evaluation, mean of the last {live.window} (n = 1 run each)", "training episode", "return")
 fig.legend(loc="outside lower center", ncols=2)
 best = {kind: smoothed(run["eval_returns"]).max() for kind, run in runs.items()}
-figures.show(fig, f"The highest point of each curve is {best['zscore']:.0f} (Z-Score) and {best['kscore']:.0f} (K-Score); the threshold is {live.threshold:g}.",
-           "Smoothed evaluation returns of two single runs with the same seed and different normalizers.")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    f"The highest point of each curve is {best['zscore']:.0f} (Z-Score) and "
+    f"{best['kscore']:.0f} (K-Score); the threshold is {live.threshold:g}.",
+    alt="Smoothed evaluation returns of two single runs with the same seed and "
+    "different normalizers.")
 
 # %% [markdown]
 # One pair of runs, so it ranks nothing; whether it is typical is what experiments with many seeds are for.
@@ -563,7 +614,12 @@ for mistake in ({"algorithm": "pppo"}, {"dropout": 1.5}, {"normalizer": {"name":
 #
 # **Exercise 1 (recall).** Write the REINFORCE loss of an episode from log-probabilities and scores, averaged over the steps, so that one step *down* its gradient makes praised actions more likely.
 
-# %% nbgrader={"grade": false, "grade_id": "04-1", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
+# %% tags=["stub"]
+def reinforce_loss(log_probs: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+    """Return the loss, averaged over the timesteps as in Algorithm 1."""
+
+
+# %% nbgrader={"grade": false, "grade_id": "04-1", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
 def reinforce_loss(log_probs: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
     """Return the loss, averaged over the timesteps as in Algorithm 1."""
     ### BEGIN SOLUTION
@@ -571,7 +627,7 @@ def reinforce_loss(log_probs: torch.Tensor, scores: torch.Tensor) -> torch.Tenso
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "04-1-check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false} tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "04-1-check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 preferences = torch.zeros(2, requires_grad=True)
 reinforce_loss(torch.log_softmax(preferences, 0)[[0, 0, 1]], torch.tensor([1.0, 2.0, -1.0])).backward()
 assert preferences.grad[0] < 0 < preferences.grad[1], "a step down must favour action 0"
@@ -583,7 +639,12 @@ assert torch.isclose(reinforce_loss(torch.tensor([-1.0, -2.0]), torch.tensor([1.
 # %% [markdown]
 # **Exercise 2 (derive, then measure).** In the bandit, take `n` draws and subtract their own mean. By which factor does the *expected* gradient shrink, compared with a baseline that does not contain the sample? Write the factor as a function of `n`. (A sample's own reward is in the mean with the weight $1/n$; what do the others contribute?)
 
-# %% nbgrader={"grade": false, "grade_id": "04-2", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
+# %% tags=["stub"]
+def shrinkage(n: int) -> float:
+    """Return the factor on the expected gradient when the baseline is the mean of the n samples themselves."""
+
+
+# %% nbgrader={"grade": false, "grade_id": "04-2", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
 def shrinkage(n: int) -> float:
     """Return the factor on the expected gradient when the baseline is the mean of the n samples themselves."""
     ### BEGIN SOLUTION
@@ -591,7 +652,7 @@ def shrinkage(n: int) -> float:
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "04-2-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "04-2-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 for n in (2, 5):
     chosen = rng.choice(3, size=(200_000, n), p=pi)
     rewards = bandit[chosen] + rng.normal(0, 1, chosen.shape)
@@ -606,14 +667,17 @@ assert np.isclose(shrinkage(100), 0.99), "with many samples hardly anything is l
 # %% [markdown]
 # **Exercise 3 (apply).** Make a configuration for REINFORCE on CartPole with the adaptive K-Score in innovation form (its default $Q$ and $R$), no dropout, and the stopping rule on *training* returns; everything else as released for REINFORCE.
 
-# %% nbgrader={"grade": false, "grade_id": "04-3", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
+# %% tags=["stub"]
+mine = RunConfig.preset("CartPole-v1", "ppo")
+
+# %% nbgrader={"grade": false, "grade_id": "04-3", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
 mine = RunConfig.preset("CartPole-v1", "ppo")
 ### BEGIN SOLUTION
 mine = dataclasses.replace(RunConfig.preset("CartPole-v1", "reinforce"), dropout=0.0, criterion="training",
                            normalizer={"name": "kscore", "variant": "adaptive", "mode": "innovation"})
 ### END SOLUTION
 
-# %% nbgrader={"grade": true, "grade_id": "04-3-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "04-3-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 assert (mine.normalizer["name"], mine.normalizer["variant"], mine.normalizer["mode"]) == ("kscore", "adaptive", "innovation")
 released_reinforce = RunConfig.preset("CartPole-v1", "reinforce")
 expected = dataclasses.replace(released_reinforce, dropout=0.0, criterion="training", normalizer=mine.normalizer)
@@ -627,7 +691,12 @@ assert np.allclose(normalizers.make(**mine.normalizer)([3.0, 2.0, 1.0]), default
 # %% [markdown]
 # **Exercise 4 (open).** Design a baseline for `n` rewards of the same state that leaves the expected gradient alone: what is subtracted from a reward must not contain it. It should still take away most of what the rewards have in common. There is more than one; which one has the least scatter?
 
-# %% nbgrader={"grade": false, "grade_id": "04-4", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
+# %% tags=["stub"]
+def fair_baseline(rewards: np.ndarray) -> np.ndarray:
+    """Return a baseline for each of the rewards, (n,), that does not depend on this reward."""
+
+
+# %% nbgrader={"grade": false, "grade_id": "04-4", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
 def fair_baseline(rewards: np.ndarray) -> np.ndarray:
     """Return a baseline for each of the rewards, (n,), that does not depend on this reward."""
     ### BEGIN SOLUTION
@@ -635,7 +704,7 @@ def fair_baseline(rewards: np.ndarray) -> np.ndarray:
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "04-4-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false} tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "04-4-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 sample = np.array([10.0, 13.0, 11.0, 12.0, 9.0])
 for i in range(len(sample)):
     changed = sample + 100 * (np.arange(len(sample)) == i)

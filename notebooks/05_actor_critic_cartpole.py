@@ -196,8 +196,16 @@ Markdown(f"The streamed K-Score: {slow.arrived.sum()} of {seeds} runs arrived. R
 shown = {"as written: actor-critic": (runs, ["none", "zscore", "running", "kscore", "adaptive"]),
          "as released: REINFORCE": (runs_released, ["none", "zscore", "running", "refit", "adaptive_refit"])}
 fig = figures.survival_panels([{title: analysis.survivals(*pair) for title, pair in shown.items()}], max_episodes)
-figures.show(fig, "Kaplan-Meier curves with 95 % bands: the share of runs that have not yet reached the threshold. Lower and further left is faster.",
-           "Two panels of falling step curves. Left, as written: the streamed K-Score stays far above the others. Right, as released: the arm without normalization stays highest, the per-episode Z-Score and both refitted filters cross each other, the running Z-Score falls first.")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    "Kaplan-Meier curves with 95 % bands: the share of runs that have not yet "
+    "reached the threshold. Lower and further left is faster.",
+    alt="Two panels of falling step curves. Left, as written: the streamed K-Score "
+    "stays far above the others. Right, as released: the arm without "
+    "normalization stays highest, the per-episode Z-Score and both refitted "
+    "filters cross each other, the running Z-Score falls first.")
 
 # %% [markdown]
 # Left, the text's own pairing: the streamed K-Score with a fixed noise is the slowest curve by far, and it ends high above zero: those runs did not arrive within the cap.
@@ -209,8 +217,16 @@ figures.show(fig, "Kaplan-Meier curves with 95 % bands: the share of runs that h
 # %%
 picked = ["zscore", "running", "kscore", "adaptive_refit"]
 fig = figures.learning_panels([(figures.METHODS[arm]["label"], arm, analysis.curves(runs, arm)) for arm in picked])
-figures.show(fig, "Evaluation returns of the actor-critic, averaged over the last 25 as the criterion does: each run faint, the median and the middle half. A run that has stopped goes on where it was: the plateau just above the threshold is carried on, not observed.",
-           "Four panels of evaluation return against episodes. Three rise steeply to a plateau; the streamed K-Score rises slowly and spreads widely.")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    "Evaluation returns of the actor-critic, averaged over the last 25 as the "
+    "criterion does: each run faint, the median and the middle half. A run that "
+    "has stopped goes on where it was: the plateau just above the threshold is "
+    "carried on, not observed.",
+    alt="Four panels of evaluation return against episodes. Three rise steeply to a "
+    "plateau; the streamed K-Score rises slowly and spreads widely.")
 
 # %% [markdown]
 # ## The comparison, as written
@@ -246,8 +262,15 @@ figures.table(as_released)
 
 # %%
 fig = figures.forest_panels({"as written, against running": as_written, "as released, against per-episode": as_released})
-figures.show(fig, "Improvement factors with 95 % intervals; right of the dotted line an arm is faster than the Z-Score of its panel.",
-           "Two forest plots. As written, the streamed and innovation K-Scores lie far left of 1. As released, the refitted K-Scores lie near 1, the running Z-Score and the adaptive stream right of it.")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    "Improvement factors with 95 % intervals; right of the dotted line an arm is "
+    "faster than the Z-Score of its panel.",
+    alt="Two forest plots. As written, the streamed and innovation K-Scores lie far "
+    "left of 1. As released, the refitted K-Scores lie near 1, the running "
+    "Z-Score and the adaptive stream right of it.")
 
 # %%
 outside_plan = analysis.compare(runs_released, "adaptive", "running")
@@ -289,8 +312,14 @@ counts[["source", "normalizer", "episodes", "as written", "as released"]]
 # %%
 live = {(arm, seed): train(written.configs[arm], seed) for seed in live_seeds for arm in ("running", "kscore")}
 fig = figures.live_panel(live)
-figures.show(fig, "The greedy evaluation return after every training episode, until the mean of the last 25 reaches the dotted threshold or the cap comes.",
-           "Evaluation returns of one live run of the running Z-Score and one of the streamed K-Score against training episodes.")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    "The greedy evaluation return after every training episode, until the mean "
+    "of the last 25 reaches the dotted threshold or the cap comes.",
+    alt="Evaluation returns of one live run of the running Z-Score and one of the "
+    "streamed K-Score against training episodes.")
 
 # %%
 won = np.sum(analysis.times(runs, "kscore").time < analysis.times(runs, "running").time)
@@ -346,13 +375,16 @@ Markdown(f"The two rows are close to each other, and both are wide. The publishe
 #
 # **Exercise 1 (recall).** Five runs: three arrive, at 20, 30 and 30 episodes; one is censored at 25, one at 50. Write the Kaplan-Meier shares after the episodes 20, 25, 30 and 50.
 
-# %% nbgrader={"grade": false, "grade_id": "05-1", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
+# %% tags=["stub"]
+shares = [None, None, None, None]
+
+# %% nbgrader={"grade": false, "grade_id": "05-1", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
 shares = [None, None, None, None]
 ### BEGIN SOLUTION
 shares = [4 / 5, 4 / 5, 4 / 5 * (1 - 2 / 3), 4 / 5 * (1 - 2 / 3)]
 ### END SOLUTION
 
-# %% nbgrader={"grade": true, "grade_id": "05-1-check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false} tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "05-1-check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 five = stats.Times(np.array([20, 25, 30, 30, 50]), np.array([True, False, True, True, False]))
 assert None not in shares, "four numbers, please"
 assert np.allclose(shares, stats.survival(five).share[1:]), "how many are still on their way when two arrive at 30?"
@@ -363,7 +395,12 @@ assert np.allclose(shares, [0.8, 0.8, 4 / 15, 4 / 15]), "at 30, two of the three
 # %% [markdown]
 # **Exercise 2 (apply).** Write the restricted mean as a sum of rectangles under a `Survival` curve, up to a cap that may lie before its last step.
 
-# %% nbgrader={"grade": false, "grade_id": "05-2", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
+# %% tags=["stub"]
+def area_under(curve: stats.Survival, cap: float) -> float:
+    """Return the area under the step curve between 0 and the cap."""
+
+
+# %% nbgrader={"grade": false, "grade_id": "05-2", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
 def area_under(curve: stats.Survival, cap: float) -> float:
     """Return the area under the step curve between 0 and the cap."""
     ### BEGIN SOLUTION
@@ -372,7 +409,7 @@ def area_under(curve: stats.Survival, cap: float) -> float:
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "05-2-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "05-2-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 watched = stats.Times(np.array([20, 25, 30, 30, 50]), np.array([True, False, True, True, False]))
 assert area_under(stats.survival(watched), 50) is not None, "return a number"
 for cap in (22, 30, 45, 50):
@@ -385,7 +422,12 @@ assert np.isclose(area_under(stats.survival(watched), 80), stats.restricted_mean
 # %% [markdown]
 # **Exercise 3 (think).** A careless analysis drops the runs that did not arrive and compares the means of the others. Write the improvement factor that it would report for one arm over another. What does it report for the streamed K-Score over the running Z-Score?
 
-# %% nbgrader={"grade": false, "grade_id": "05-3", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
+# %% tags=["stub"]
+def careless_factor(a: stats.Times, b: stats.Times) -> float:
+    """Return the mean time of b over that of a, of the runs that arrived."""
+
+
+# %% nbgrader={"grade": false, "grade_id": "05-3", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
 def careless_factor(a: stats.Times, b: stats.Times) -> float:
     """Return the mean time of b over that of a, of the runs that arrived."""
     ### BEGIN SOLUTION
@@ -393,7 +435,7 @@ def careless_factor(a: stats.Times, b: stats.Times) -> float:
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "05-3-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "05-3-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 half = stats.Times(np.array([10, 30, 500, 500]), np.array([True, True, False, False]))
 all_of_them = stats.Times(np.array([40, 40, 40, 40]), np.array([True, True, True, True]))
 assert careless_factor(half, all_of_them) is not None, "return a number"
@@ -407,14 +449,17 @@ assert np.isclose(careless_factor(all_of_them, all_of_them), 1.0), "an arm over 
 # %% [markdown]
 # **Exercise 4 (open).** Choose a setting that you believe would make the streamed K-Score faster: another `Q`, `R`, `learning_rate`. Train it on five seeds of your own, and compare its times with the recorded ones. What would convince you, and what would convince somebody who believes the opposite? (`dataclasses.replace(written["kscore"], normalizer={...})` makes a variant.)
 
-# %% nbgrader={"grade": false, "grade_id": "05-4", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
+# %% tags=["stub"]
+mine = None
+
+# %% nbgrader={"grade": false, "grade_id": "05-4", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
 mine = None
 ### BEGIN SOLUTION
 variant = plan.kalman_grid("actor_critic", "stream", [1e-4], [1.0], **settings)
 mine = study.run(variant, range(3100, 3105), "build/mine.jsonl", progress=False)
 ### END SOLUTION
 
-# %% nbgrader={"grade": true, "grade_id": "05-4-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false} tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "05-4-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 assert mine is not None and len(mine) == 5, "five runs, from `study.run` with a store of your own"
 assert not set(mine.seed) & set(written.seeds), "seeds of your own: 3100 and up"
 ### BEGIN HIDDEN TESTS

@@ -160,8 +160,17 @@ axes[0].set_yscale("log")
 axes[1].plot(released_advantages(np.zeros(len(rewards))), color=figures.INK, linewidth=4, alpha=0.2, label="no critic")
 figures.label(axes[0], "What the critic learns", "step of the episode", "size of the score", legend="below")
 figures.label(axes[1], "What the policy gets", "step of the episode", "z-scored advantage", legend="below")
-figures.show(fig, "One CartPole episode of 200 steps. Left: the size of the targets that each normalizer gives to the critic. Right: the advantages that reach the policy if the critic has learned its targets perfectly. Streams and running estimates start fresh here.",
-           "Left: five curves of scores whose sizes differ by orders of magnitude. Right: three curves lie on the one without a critic, two are its mirror image.")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    "One CartPole episode of 200 steps. Left: the size of the targets that each "
+    "normalizer gives to the critic. Right: the advantages that reach the policy "
+    "if the critic has learned its targets perfectly. Streams and running "
+    "estimates start fresh here.",
+    alt="Left: five curves of scores whose sizes differ by orders of magnitude. "
+    "Right: three curves lie on the one without a critic, two are its mirror "
+    "image.")
 
 # %% [markdown]
 # All nine normalizers, by the size of their targets (root mean square) and by which way a perfect critic of them points the policy:
@@ -200,14 +209,33 @@ shown = {"as released": (runs, ["none", "zscore", "running", "kscore", "refit", 
          "switched": (runs_switched, ["none", "zscore", "running", "kscore", "refit", "adaptive_refit"]),
          "consistent": (runs_consistent, ["zscore", "running", "kscore", "adaptive", "adaptive_refit"])}
 fig = figures.survival_panels([{title: analysis.survivals(*pair) for title, pair in shown.items()}], max_episodes)
-figures.show(fig, "Kaplan-Meier curves of GAE with 95 % bands, in three forms of the experiment. Lower and further left is faster.",
-           "Three panels of survival curves. As released: the curves of small targets fall together, refit later, the simple stream stays high. Switched: no normalization falls first, then adaptive refit, and the simple stream hardly falls. Consistent: the running Z-Score and adaptive refit fall first, the simple stream last.")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    "Kaplan-Meier curves of GAE with 95 % bands, in three forms of the "
+    "experiment. Lower and further left is faster.",
+    alt="Three panels of survival curves. As released: the curves of small targets "
+    "fall together, refit later, the simple stream stays high. Switched: no "
+    "normalization falls first, then adaptive refit, and the simple stream "
+    "hardly falls. Consistent: the running Z-Score and adaptive refit fall "
+    "first, the simple stream last.")
 
 # %%
 picked = [("as released", runs, "zscore"), ("as released", runs, "adaptive_refit"), ("consistent", runs_consistent, "running"), ("consistent", runs_consistent, "kscore")]
 fig = figures.learning_panels([(f"{title}:\n{figures.METHODS[arm]['label']}", arm, analysis.curves(frame, arm)) for title, frame, arm in picked])
-figures.show(fig, f"Evaluation returns of GAE, averaged over the last 25: each run faint (n = {seeds} an arm), the median and the middle half, for the pair of the release and the pair that we read into the text. A run that has stopped goes on where it was: the plateau is carried on, not observed.",
-           "Four panels of evaluation return against episodes. The median rises steeply in the released pair and for the running Z-Score, slowly for the streamed K-Score; the faint runs spread widely.")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    "Evaluation returns of GAE, averaged over the last 25: each run faint (n = "
+    f"{seeds} an arm), the median and the middle half, for the pair of the "
+    "release and the pair that we read into the text. A run that has stopped "
+    "goes on where it was: the plateau is carried on, not observed.",
+    alt="Four panels of evaluation return against episodes. The median rises steeply "
+    "in the released pair and for the running Z-Score, slowly for the streamed "
+    "K-Score; the faint runs spread widely.")
+
 
 # %% [markdown]
 # ## A test by hand
@@ -291,8 +319,18 @@ figures.table(as_written)
 
 # %%
 fig = figures.forest_panels({"as released, against per-episode": as_released, "switched, against per-episode": without, "consistent, against running": as_written}, columns=1)
-figures.show(fig, "Improvement factors with 95 % intervals; right of the dotted line an arm is faster than the Z-Score of its panel.",
-           "Three forest plots. As released, the arms with large targets (simple stream, innovation, refit) lie left of the per-episode Z-Score and the others around it. Switched, no normalization lies far right, refit and the adaptive stream and refit right, the simple stream and innovation left. Consistent: the simple stream and its innovation form lie far left of the running Z-Score.")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    "Improvement factors with 95 % intervals; right of the dotted line an arm is "
+    "faster than the Z-Score of its panel.",
+    alt="Three forest plots. As released, the arms with large targets (simple "
+    "stream, innovation, refit) lie left of the per-episode Z-Score and the "
+    "others around it. Switched, no normalization lies far right, refit and the "
+    "adaptive stream and refit right, the simple stream and innovation left. "
+    "Consistent: the simple stream and its innovation form lie far left of the "
+    "running Z-Score.")
 
 # %%
 planned = {"adaptive refit over the per-episode Z-Score, as released": as_released.factor["adaptive_refit"], "simple stream over the running Z-Score, consistent": as_written.factor["kscore"]}
@@ -311,8 +349,14 @@ Markdown("".join(f"- {name}: {factor:.2f}.\n" for name, factor in planned.items(
 # %%
 live = {(arm, seed): train(released.configs[arm], seed) for seed in live_seeds for arm in ("zscore", "adaptive_refit")}
 fig = figures.live_panel(live)
-figures.show(fig, "The greedy evaluation return after every training episode, until the mean of the last 25 reaches the dotted threshold or the cap comes.",
-           "Evaluation returns of one live run of the per-episode Z-Score and one of the adaptive refitted K-Score.")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    "The greedy evaluation return after every training episode, until the mean "
+    "of the last 25 reaches the dotted threshold or the cap comes.",
+    alt="Evaluation returns of one live run of the per-episode Z-Score and one of "
+    "the adaptive refitted K-Score.")
 
 # %% [markdown]
 # ## When it fails: a critic that is too loud
@@ -347,13 +391,16 @@ Markdown(f"Predicted: at {predicted:.1f} times a Z-Score; seen between {turn / (
 #
 # **Exercise 1 (derive).** A critic in the right units but too timid: $V(s_t) = b\,G_t$ with $b = 1/2$ and rewards of 1. Write every advantage of an episode of 200 steps for λ = 1, without calling `gae_advantages`. (What is the last $\delta$?)
 
-# %% nbgrader={"grade": false, "grade_id": "06-1", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
+# %% tags=["stub"]
+timid = None
+
+# %% nbgrader={"grade": false, "grade_id": "06-1", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
 timid = None
 ### BEGIN SOLUTION
 timid = 0.5 * returns
 ### END SOLUTION
 
-# %% nbgrader={"grade": true, "grade_id": "06-1-check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false} tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "06-1-check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 assert timid is not None, "an array of 200 advantages"
 assert np.allclose(timid, algorithms.gae_advantages(rewards, 0.5 * returns, gamma, 1.0)), "every δ is 1/2, the last one too"
 ### BEGIN HIDDEN TESTS
@@ -363,7 +410,12 @@ assert len(timid) == 200 and np.isclose(timid[-1], 0.5) and np.isclose(timid[-2]
 # %% [markdown]
 # **Exercise 2 (apply).** Which way does a normalizer of the `whole`-episode kind point the policy? Write it from its scores alone: +1 as without a critic, -1 the other way round.
 
-# %% nbgrader={"grade": false, "grade_id": "06-2", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
+# %% tags=["stub"]
+def side(scores: np.ndarray) -> float:
+    """Return the sign of D for the affine map that turns `returns` into `scores`."""
+
+
+# %% nbgrader={"grade": false, "grade_id": "06-2", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
 def side(scores: np.ndarray) -> float:
     """Return the sign of D for the affine map that turns `returns` into `scores`."""
     ### BEGIN SOLUTION
@@ -372,7 +424,7 @@ def side(scores: np.ndarray) -> float:
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "06-2-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "06-2-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 assert side(critics["zscore"]) is not None, "return +1 or -1"
 assert [side(critics[arm]) for arm in whole] == [np.sign(alike[arm]) for arm in whole]
 assert side(0.9 * returns) == 1 and side(1.1 * returns) == -1
@@ -384,13 +436,16 @@ for a, b in ((0.0, 0.5), (5.0, 0.0), (-1000.0, 0.5), (1000.0, 1.5)):
 # %% [markdown]
 # **Exercise 3 (apply).** Two arms of three runs each: 10, 20, 30 and 20, 40, 40 (all arrived). How many arrivals of the first arm are *expected* by the log-rank test, summed over all episodes?
 
-# %% nbgrader={"grade": false, "grade_id": "06-3", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
+# %% tags=["stub"]
+expected_arrivals = None
+
+# %% nbgrader={"grade": false, "grade_id": "06-3", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
 expected_arrivals = None
 ### BEGIN SOLUTION
 expected_arrivals = 1 * 3 / 6 + 2 * 2 / 5 + 1 * 1 / 3
 ### END SOLUTION
 
-# %% nbgrader={"grade": true, "grade_id": "06-3-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "06-3-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 assert expected_arrivals is not None, "a number"
 assert 0 < expected_arrivals < 3, "fewer than the three that arrived: the first arm is the faster one"
 ### BEGIN HIDDEN TESTS
@@ -400,14 +455,17 @@ assert np.isclose(expected_arrivals, 49 / 30), "at 20, five runs are on their wa
 # %% [markdown]
 # **Exercise 4 (open).** Does the sign show in training? Make two arms whose critics learn Z-Scores times a constant below and above the turning point (a normalizer with `scale="returns"` and a larger `eps` will not do; think of `zscore` and of `refit` with a large `R`), write down what you expect, and train five seeds of each.
 
-# %% nbgrader={"grade": false, "grade_id": "06-4", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
+# %% tags=["stub"]
+mine = None
+
+# %% nbgrader={"grade": false, "grade_id": "06-4", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
 mine = None
 ### BEGIN SOLUTION
 quiet, loud = (plan.kalman_grid("gae", "refit", [1e-4], [R], **settings) for R in (1e4, 1e-4))
 mine = study.run(quiet | loud, range(3100, 3105), "build/mine.jsonl", progress=False)
 ### END SOLUTION
 
-# %% nbgrader={"grade": true, "grade_id": "06-4-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false} tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "06-4-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 assert mine is not None and mine.arm.nunique() == 2 and len(mine) == 10, "two arms, five runs each, in a store of your own"
 assert not set(mine.seed) & set(released.seeds), "seeds of your own: 3100 and up"
 ### BEGIN HIDDEN TESTS

@@ -138,8 +138,16 @@ Markdown(f"{figures.run_count(every)}.")
 pairs = {"as written": ("adaptive", "running"), "as released": ("adaptive_refit", "zscore"), "beside them": ("refit", "none")}
 fig = figures.survival_panels([{f"{title}, by {criterion}": analysis.survivals(runs, pair, criterion) for title, pair in pairs.items()}
                                for criterion in analysis.CRITERIA], max_episodes, height=2.6, legend="lower left")
-figures.show(fig, "Kaplan-Meier curves with 95 % bands, to the paper's criterion (above) and to that of the released files (below), from the same runs. Lower and further left is faster; before its first arrival a curve has no band, which is not certainty.",
-           "Six panels of survival curves on LunarLander, two arms in each, by evaluation returns above and by training returns below.")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    "Kaplan-Meier curves with 95 % bands, to the paper's criterion (above) and "
+    "to that of the released files (below), from the same runs. Lower and "
+    "further left is faster; before its first arrival a curve has no band, which "
+    "is not certainty.",
+    alt="Six panels of survival curves on LunarLander, two arms in each, by "
+    "evaluation returns above and by training returns below.")
 
 # %%
 either = runs[runs.evaluation_arrived | runs.training_arrived]
@@ -164,8 +172,17 @@ pd.DataFrame({figures.METHODS[arm]["label"]: {"earliest": times.time[times.arriv
 # %%
 fig = figures.learning_panels([(figures.METHODS[arm]["label"], arm, analysis.curves(runs, arm)) for arm in arms],
                               columns=3, threshold=200, lowest=-600)
-figures.show(fig, "Evaluation returns, averaged over the last 25 as the criterion does: each run faint, the median and the middle half; dotted, the threshold. A run that has stopped goes on where it was; it stops when it has arrived by both criteria, so that its last average may lie below the line. The axis is cut at -600.",
-           "Six panels of averaged evaluation returns on LunarLander, one for each arm, with a line at 200.")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    "Evaluation returns, averaged over the last 25 as the criterion does: each "
+    "run faint, the median and the middle half; dotted, the threshold. A run "
+    "that has stopped goes on where it was; it stops when it has arrived by both "
+    "criteria, so that its last average may lie below the line. The axis is cut "
+    "at -600.",
+    alt="Six panels of averaged evaluation returns on LunarLander, one for each arm, "
+    "with a line at 200.")
 
 # %% [markdown]
 # ## The comparisons
@@ -190,8 +207,14 @@ figures.table(as_released)
 
 # %%
 fig = figures.forest_panels({"against running Z-Score": as_written, "against per-episode Z-Score": as_released})
-figures.show(fig, "Improvement factors with 95 % intervals, by the evaluation criterion; right of the dotted line an arm is faster than the Z-Score of its panel.",
-           "Two forest plots of improvement factors of five arms on LunarLander, against either Z-Score.")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    "Improvement factors with 95 % intervals, by the evaluation criterion; right "
+    "of the dotted line an arm is faster than the Z-Score of its panel.",
+    alt="Two forest plots of improvement factors of five arms on LunarLander, "
+    "against either Z-Score.")
 
 # %% [markdown]
 # The two pairs of the plan, by both criteria, from the same runs.
@@ -234,8 +257,13 @@ Markdown(f"The factor of the setting that reads 750 over the one that reads 991 
 live = {(arm, seed): train(replace(arms[arm], criterion="evaluation", max_episodes=live_episodes), seed)
         for seed in live_seeds for arm in ("zscore", "adaptive_refit")}
 fig = figures.live_panel(live)
-figures.show(fig, f"The greedy evaluation return after each of the first {live_episodes} training episodes; dotted: the threshold.",
-           "Evaluation returns of two short live runs on LunarLander.")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    f"The greedy evaluation return after each of the first {live_episodes} "
+    "training episodes; dotted: the threshold.",
+    alt="Evaluation returns of two short live runs on LunarLander.")
 
 # %% [markdown]
 # ## When it fails: only those that arrived
@@ -266,13 +294,16 @@ Markdown("By the mean of the arrived, and not by the restricted mean: " + ("; ".
 #
 # **Exercise 1 (recall).** A run arrived by the training criterion at 400 and by the evaluation criterion at 620, with a cap of 1,500. What would a study with a cap of 500 have recorded for it? Give (training, evaluation), each as `stats.Times` of one run.
 
-# %% nbgrader={"grade": false, "grade_id": "07-1", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
+# %% tags=["stub"]
+capped = None
+
+# %% nbgrader={"grade": false, "grade_id": "07-1", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
 capped = None
 ### BEGIN SOLUTION
 capped = stats.Times(np.array([400]), np.array([True])), stats.Times(np.array([500]), np.array([False]))
 ### END SOLUTION
 
-# %% nbgrader={"grade": true, "grade_id": "07-1-check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false} tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "07-1-check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 assert capped is not None and len(capped) == 2, "two `stats.Times` of one run each"
 assert all(len(times.time) == 1 and times.time[0] <= 500 for times in capped), "with a cap of 500, nothing is seen after 500 episodes"
 ### BEGIN HIDDEN TESTS
@@ -283,7 +314,12 @@ assert (capped[1].time[0], capped[1].arrived[0]) == (500, False), "by the evalua
 # %% [markdown]
 # **Exercise 2 (apply).** Write a function that gives the times of a study as if its cap had been smaller. A run that arrives at the cap has arrived.
 
-# %% nbgrader={"grade": false, "grade_id": "07-2", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
+# %% tags=["stub"]
+def with_cap(times: stats.Times, cap: int) -> stats.Times:
+    """Return the times that would have been seen if every run had been stopped at the cap."""
+
+
+# %% nbgrader={"grade": false, "grade_id": "07-2", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
 def with_cap(times: stats.Times, cap: int) -> stats.Times:
     """Return the times that would have been seen if every run had been stopped at the cap."""
     ### BEGIN SOLUTION
@@ -291,7 +327,7 @@ def with_cap(times: stats.Times, cap: int) -> stats.Times:
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "07-2-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "07-2-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 some = stats.Times(np.array([100, 300, 500, 500]), np.array([True, True, True, False]))
 assert with_cap(some, 300) is not None, "return `stats.Times`"
 assert with_cap(some, 300).time.tolist() == [100, 300, 300, 300], "nothing is seen after the cap"
@@ -307,7 +343,10 @@ assert some.time.tolist() == [100, 300, 500, 500], "the times themselves must st
 # %% [markdown]
 # **Exercise 3 (open).** In one arm two of four runs arrive at once, by episode 10, and two never; in the other all four arrive between 40 and 60. Choose times with equal restricted means (cap 100) and compute the log-rank p-value: of these runs, and with every run repeated ten-fold. Does the test tell the arms apart, and why?
 
-# %% nbgrader={"grade": false, "grade_id": "07-3", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
+# %% tags=["stub"]
+extreme, steady, p_value, p_tenfold, why = None, None, None, None, ""
+
+# %% nbgrader={"grade": false, "grade_id": "07-3", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
 extreme, steady, p_value, p_tenfold, why = None, None, None, None, ""
 ### BEGIN SOLUTION
 extreme = stats.Times(np.array([1, 1, 100, 100]), np.array([True, True, False, False]))
@@ -318,7 +357,7 @@ why = ("Not with four runs: the curves cross, the early lead of one arm and the 
        "With forty runs the rest is large enough: crossing curves weaken the test, and do not blind it.")
 ### END SOLUTION
 
-# %% nbgrader={"grade": true, "grade_id": "07-3-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false} tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "07-3-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 assert None not in (extreme, steady, p_value, p_tenfold), "two `stats.Times` of four runs, and two numbers"
 assert np.isclose(stats.restricted_mean(extreme, 100), stats.restricted_mean(steady, 100)), "the restricted means must be equal"
 assert np.isclose(p_value, stats.logrank(extreme, steady)), "the p-value of these two arms"

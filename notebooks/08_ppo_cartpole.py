@@ -128,8 +128,16 @@ for advantage, color, style in ((1.0, figures.BLUE, "-"), (-1.0, figures.ORANGE,
     ax.plot(ratios, clipped(ratios, advantage), color=color, linestyle=style, label=f"A = {advantage:+.0f}")
 ax.axvline(1, color=figures.GREY, linewidth=0.8, linestyle=":")
 figures.label(ax, f"One step's part in the objective, c = {clip:g}", "probability ratio ρ", "min(ρ A, clip(ρ) A)", legend="center left")
-figures.show(fig, "A praised step pulls its ratio to the right until the bend, a blamed one to the left until its own. On the other side there is no bend, so that a change in the wrong direction can always be taken back.",
-           "Two bent lines against the probability ratio: for a positive advantage rising and flat above 1 + c, for a negative one flat below 1 - c and falling.")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    "A praised step pulls its ratio to the right until the bend, a blamed one to "
+    "the left until its own. On the other side there is no bend, so that a "
+    "change in the wrong direction can always be taken back.",
+    alt="Two bent lines against the probability ratio: for a positive advantage "
+    "rising and flat above 1 + c, for a negative one flat below 1 - c and "
+    "falling.")
 
 # %% [markdown]
 # ## The published numbers
@@ -173,8 +181,17 @@ Markdown(f"{figures.run_count(every)}.")
 shown = {"advantages z-scored": (runs, ["none", "zscore", "refit", "adaptive_refit", "kscore"]),
          "advantages as they are": (runs_written, ["none", "zscore", "running", "kscore", "adaptive"])}
 fig = figures.survival_panels([{title: analysis.survivals(*pair) for title, pair in shown.items()}], max_episodes)
-figures.show(fig, "Kaplan-Meier curves of PPO with 95 % bands, with and without the second normalization. Lower and further left is faster.",
-           "Two panels of survival curves for PPO. Left, with z-scored advantages: the per-episode Z-Score falls first, then adaptive refit, then no normalization and simple refit, and the stream stays highest. Right, without: the running Z-Score leads at first and is passed by the per-episode one, the adaptive stream is never ahead, and the simple stream hardly ever arrives.")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    "Kaplan-Meier curves of PPO with 95 % bands, with and without the second "
+    "normalization. Lower and further left is faster.",
+    alt="Two panels of survival curves for PPO. Left, with z-scored advantages: the "
+    "per-episode Z-Score falls first, then adaptive refit, then no normalization "
+    "and simple refit, and the stream stays highest. Right, without: the running "
+    "Z-Score leads at first and is passed by the per-episode one, the adaptive "
+    "stream is never ahead, and the simple stream hardly ever arrives.")
 
 # %% [markdown]
 # They do not lie together, not even those on the left that differ only by an affine map of the returns.
@@ -183,8 +200,18 @@ figures.show(fig, "Kaplan-Meier curves of PPO with 95 % bands, with and without 
 # %%
 picked = [("as released", runs, "zscore"), ("as released", runs, "adaptive_refit"), ("as written", runs_written, "running"), ("as written", runs_written, "adaptive")]
 fig = figures.learning_panels([(f"{title}:\n{figures.METHODS[arm]['label']}", arm, analysis.curves(frame, arm)) for title, frame, arm in picked])
-figures.show(fig, f"Evaluation returns of PPO, averaged over the last 25: each run faint (n = {seeds} an arm), the median and the middle half, for the pair of the release and the pair of the text. A run that has stopped goes on where it was: the plateau is carried on, not observed.",
-           "Four panels of evaluation return against episodes. The median reaches the plateau first for the per-episode Z-Score, then for adaptive refit and the running Z-Score, last for the adaptive stream; the faint runs spread over the whole range.")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    "Evaluation returns of PPO, averaged over the last 25: each run faint (n = "
+    f"{seeds} an arm), the median and the middle half, for the pair of the "
+    "release and the pair of the text. A run that has stopped goes on where it "
+    "was: the plateau is carried on, not observed.",
+    alt="Four panels of evaluation return against episodes. The median reaches the "
+    "plateau first for the per-episode Z-Score, then for adaptive refit and the "
+    "running Z-Score, last for the adaptive stream; the faint runs spread over "
+    "the whole range.")
 
 # %% [markdown]
 # ## An interval by hand
@@ -243,8 +270,16 @@ figures.table(as_written)
 
 # %%
 fig = figures.forest_panels({"advantages z-scored, against per-episode": as_released, "advantages as they are, against running": as_written})
-figures.show(fig, "Improvement factors with 95 % intervals; right of the dotted line an arm is faster than the Z-Score of its panel.",
-           "Two forest plots of improvement factors of PPO arms. With z-scored advantages every arm lies left of the per-episode Z-Score; without, the simple stream, its innovation form, refit and the adaptive stream lie left of the running Z-Score and the others around it.")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    "Improvement factors with 95 % intervals; right of the dotted line an arm is "
+    "faster than the Z-Score of its panel.",
+    alt="Two forest plots of improvement factors of PPO arms. With z-scored "
+    "advantages every arm lies left of the per-episode Z-Score; without, the "
+    "simple stream, its innovation form, refit and the adaptive stream lie left "
+    "of the running Z-Score and the others around it.")
 
 # %%
 planned = {"adaptive refit, as released": as_released.factor["adaptive_refit"], "simple refit, as released": as_released.factor["refit"],
@@ -374,8 +409,16 @@ for value, side in ((claimed["kscore"], "left"), (claimed["zscore"], "left"), (t
 ax.set_yticks(range(len(arms)), arms)
 ax.set_ylim(len(arms) - 0.5, -0.7)
 figures.label(ax, f"Every run, and the published numbers (n = {seeds} an arm)", "training episodes to the threshold (censored at the cap)", "")
-figures.show(fig, f"Each mark is one run. Dotted lines: the published K-Score ({claimed['kscore']}) and Z-Score ({claimed['zscore']}) of Table 1, and the public tutorial's own Z-Score run ({tutorial}).",
-           "Four rows of points spread from a few tens of episodes to the cap, with vertical lines at the three published numbers; one run of the released adaptive refit stopped in its first episode.")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    "Each mark is one run. Dotted lines: the published K-Score "
+    f"({claimed['kscore']}) and Z-Score ({claimed['zscore']}) of Table 1, and the "
+    f"public tutorial's own Z-Score run ({tutorial}).",
+    alt="Four rows of points spread from a few tens of episodes to the cap, with "
+    "vertical lines at the three published numbers; one run of the released "
+    "adaptive refit stopped in its first episode.")
 
 # %% [markdown]
 # And where every published number stands among the runs that it could be one of:
@@ -410,8 +453,14 @@ Markdown(f"In the outer tails: {np.sum(placed['position p'] < 0.05)} of {len(pla
 # %%
 live = {(arm, seed): train(released.configs[arm], seed) for seed in live_seeds for arm in ("zscore", "adaptive_refit")}
 fig = figures.live_panel(live)
-figures.show(fig, "The greedy evaluation return after every training episode, until the mean of the last 25 reaches the dotted threshold or the cap comes.",
-           "Evaluation returns of one live PPO run of the per-episode Z-Score and one of the adaptive refitted K-Score.")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    "The greedy evaluation return after every training episode, until the mean "
+    "of the last 25 reaches the dotted threshold or the cap comes.",
+    alt="Evaluation returns of one live PPO run of the per-episode Z-Score and one "
+    "of the adaptive refitted K-Score.")
 
 # %% [markdown]
 # ## When it fails: a stopping rule that can stop too soon
@@ -438,13 +487,16 @@ Markdown(f"{len(early)} of {len(runs_notebook)} runs under the released rule sto
 #
 # **Exercise 1 (recall).** Five p-values: 0.001, 0.012, 0.04, 0.041, 0.3. Write their adjusted values, to three digits or more.
 
-# %% nbgrader={"grade": false, "grade_id": "08-1", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
+# %% tags=["stub"]
+five = [None] * 5
+
+# %% nbgrader={"grade": false, "grade_id": "08-1", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
 five = [None] * 5
 ### BEGIN SOLUTION
 five = [0.005, 0.03, 0.05125, 0.05125, 0.3]
 ### END SOLUTION
 
-# %% nbgrader={"grade": true, "grade_id": "08-1-check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false} tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "08-1-check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 assert len(five) == 5 and None not in five, "five numbers, please"
 assert np.allclose(five, stats.adjusted([0.001, 0.012, 0.04, 0.041, 0.3]), rtol=0.01), "no adjusted value may exceed that of a larger p"
 ### BEGIN HIDDEN TESTS
@@ -454,7 +506,12 @@ assert np.allclose(five, [0.005, 0.03, 0.05125, 0.05125, 0.3], rtol=0.01), "0.04
 # %% [markdown]
 # **Exercise 2 (apply).** An *unpaired* bootstrap draws the seeds of the two arms independently. Write it for the factor of `a` over `b`. When would it be wider than the paired one?
 
-# %% nbgrader={"grade": false, "grade_id": "08-2", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
+# %% tags=["stub"]
+def unpaired_interval(a: np.ndarray, b: np.ndarray, draws: int = 10_000) -> tuple[float, float]:
+    """Return the 95 % interval of mean(b) / mean(a) when the runs of both are drawn independently."""
+
+
+# %% nbgrader={"grade": false, "grade_id": "08-2", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
 def unpaired_interval(a: np.ndarray, b: np.ndarray, draws: int = 10_000) -> tuple[float, float]:
     """Return the 95 % interval of mean(b) / mean(a) when the runs of both are drawn independently."""
     ### BEGIN SOLUTION
@@ -465,7 +522,7 @@ def unpaired_interval(a: np.ndarray, b: np.ndarray, draws: int = 10_000) -> tupl
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "08-2-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "08-2-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 some = np.random.default_rng(3).gamma(4.0, 30.0, 50)
 assert unpaired_interval(some, some) is not None, "return the two ends"
 low, high = unpaired_interval(some, some)
@@ -480,13 +537,16 @@ assert fewer[1] - fewer[0] > 1.1 * np.ptp(unpaired_interval(some, some)), "arms 
 # %% [markdown]
 # **Exercise 3 (think).** With 50 runs of a method, how many of them may be at least as long as a published number for its position to be below 0.05? (Assume that it lies in the upper tail.)
 
-# %% nbgrader={"grade": false, "grade_id": "08-3", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
+# %% tags=["stub"]
+most = None
+
+# %% nbgrader={"grade": false, "grade_id": "08-3", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
 most = None
 ### BEGIN SOLUTION
 most = 0  # 2 (1 + s) / 51 < 0.05 needs s < 0.275
 ### END SOLUTION
 
-# %% nbgrader={"grade": true, "grade_id": "08-3-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "08-3-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 assert isinstance(most, int), "a whole number"
 fifty = stats.Times(np.arange(1, 51), np.full(50, True))
 assert stats.position(51 - most, fifty) < 0.05 <= stats.position(50 - most, fifty), "solve 2 (1 + s) / 51 < 0.05 for s"
@@ -497,7 +557,10 @@ assert most == 0, "the factor of two: both tails count"
 # %% [markdown]
 # **Exercise 4 (open).** Is it the cap that decides? Make the times of two arms such that the first is at least 1.2 times *faster* by restricted means with a cap of 100 episodes, and at least 1.2 times *slower* with a cap of 500. Which cap should a plan name, and when must it be written?
 
-# %% nbgrader={"grade": false, "grade_id": "08-4", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
+# %% tags=["stub"]
+early, late = None, None
+
+# %% nbgrader={"grade": false, "grade_id": "08-4", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
 early, late = None, None
 ### BEGIN SOLUTION
 # half of the first arm arrive at once and the rest never; a plan has to name the cap that matters in use, before any run is seen
@@ -505,7 +568,7 @@ early = stats.Times(np.array([10, 10, 500, 500]), np.array([True, True, False, F
 late = stats.Times(np.array([200, 200, 200, 200]), np.array([True, True, True, True]))
 ### END SOLUTION
 
-# %% nbgrader={"grade": true, "grade_id": "08-4-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false} tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "08-4-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 assert early is not None and late is not None, "two arms, as `stats.Times`"
 assert stats.improvement(early, late, 100) >= 1.2, "with a cap of 100 the first arm must look faster"
 assert stats.improvement(early, late, 500) <= 1 / 1.2, "with a cap of 500 it must look slower"

@@ -126,8 +126,16 @@ Markdown(f"{figures.run_count(runs)}.")
 pairs = {"stream and running": ("adaptive", "running"), "per episode": ("adaptive_refit", "zscore"), "beside them": ("refit", "none")}
 fig = figures.survival_panels([{f"{title}, by {criterion}": analysis.survivals(runs, pair, criterion) for title, pair in pairs.items()}
                                for criterion in analysis.CRITERIA], max_episodes, height=2.6, legend="lower left")
-figures.show(fig, "Kaplan-Meier curves of PPO with 95 % bands, to the paper's criterion (above) and by training returns (below), from the same runs. Lower and further left is faster; before its first arrival a curve has no band, which is not certainty.",
-           "Six panels of survival curves of PPO on LunarLander, two arms in each, by evaluation returns above and by training returns below.")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    "Kaplan-Meier curves of PPO with 95 % bands, to the paper's criterion "
+    "(above) and by training returns (below), from the same runs. Lower and "
+    "further left is faster; before its first arrival a curve has no band, which "
+    "is not certainty.",
+    alt="Six panels of survival curves of PPO on LunarLander, two arms in each, by "
+    "evaluation returns above and by training returns below.")
 
 # %% [markdown]
 # The scale can reach the policy only through the critic, which learns the normalized returns. Without that way the four arms that map an episode as a whole (none, the per-episode Z-Score, both refits) would lie together.
@@ -138,8 +146,17 @@ figures.show(fig, "Kaplan-Meier curves of PPO with 95 % bands, to the paper's cr
 # %%
 fig = figures.learning_panels([(figures.METHODS[arm]["label"], arm, analysis.curves(runs, arm)) for arm in arms],
                               columns=3, threshold=200, lowest=-600)
-figures.show(fig, "Evaluation returns of PPO, averaged over the last 25 as the criterion does: each run faint, the median and the middle half; dotted, the threshold. A run that has stopped goes on where it was; it stops when it has arrived by both criteria, so that its last average may lie below the line. The axis is cut at -600.",
-           "Six panels of averaged evaluation returns of PPO on LunarLander, one for each arm, with a line at 200.")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    "Evaluation returns of PPO, averaged over the last 25 as the criterion does: "
+    "each run faint, the median and the middle half; dotted, the threshold. A "
+    "run that has stopped goes on where it was; it stops when it has arrived by "
+    "both criteria, so that its last average may lie below the line. The axis is "
+    "cut at -600.",
+    alt="Six panels of averaged evaluation returns of PPO on LunarLander, one for "
+    "each arm, with a line at 200.")
 
 # %% [markdown]
 # ## The comparisons
@@ -158,8 +175,15 @@ figures.table(as_released)
 
 # %%
 fig = figures.forest_panels({"against running Z-Score": as_written, "against per-episode Z-Score": as_released}, published=true_factor)
-figures.show(fig, "Improvement factors with 95 % intervals, by the evaluation criterion; dotted: no difference, dashed: the published factor, a ratio of two single runs by training returns. Under the cap a true factor of this size shows as less; the section on accidents says how much.",
-           "Two forest plots for PPO on LunarLander with a line at the published factor.")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    "Improvement factors with 95 % intervals, by the evaluation criterion; "
+    "dotted: no difference, dashed: the published factor, a ratio of two single "
+    "runs by training returns. Under the cap a true factor of this size shows as "
+    "less; the section on accidents says how much.",
+    alt="Two forest plots for PPO on LunarLander with a line at the published factor.")
 
 # %% [markdown]
 # The pair of the plan (as written) and, although no PPO with a refitted filter was released for this task, the pair that the released files would suggest, by both criteria:
@@ -225,8 +249,16 @@ right.set_xscale("log")
 right.set_xticks(sizes, sizes)
 right.set_ylim(0, 1.02)
 figures.label(right, f"Power of the log-rank test (n = {trials} studies a point)", "seeds an arm", "share of studies that find it", legend="below")
-figures.show(fig, "Left: the times of the pilot and the distribution fitted to them. Right: how often a study finds a true difference, by its number of seeds; dotted: 5 % and 80 %. A factor of 1 gives the rate of false alarms.",
-           "Left, a falling survival curve with a smooth one through it; right, three curves of power against seeds an arm: for no difference, for the published factor, and for a factor of two.")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    "Left: the times of the pilot and the distribution fitted to them. Right: "
+    "how often a study finds a true difference, by its number of seeds; dotted: "
+    "5 % and 80 %. A factor of 1 gives the rate of false alarms.",
+    alt="Left, a falling survival curve with a smooth one through it; right, three "
+    "curves of power against seeds an arm: for no difference, for the published "
+    "factor, and for a factor of two.")
 
 # %%
 enough = next((n for n, value in zip(sizes, curves[true_factor], strict=True) if value >= 0.8), None)
@@ -253,8 +285,13 @@ Markdown(f"With {seeds} seeds an arm the smallest factor that would be found wit
 live = {(arm, seed): train(replace(arms[arm], criterion="evaluation", max_episodes=live_episodes), seed)
         for seed in live_seeds for arm in ("zscore", "adaptive_refit")}
 fig = figures.live_panel(live)
-figures.show(fig, f"The greedy evaluation return after each of the first {live_episodes} training episodes; dotted: the threshold.",
-           "Evaluation returns of two short live PPO runs on LunarLander.")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    f"The greedy evaluation return after each of the first {live_episodes} "
+    "training episodes; dotted: the threshold.",
+    alt="Evaluation returns of two short live PPO runs on LunarLander.")
 
 # %% [markdown]
 # ## When it fails: a significant accident
@@ -288,13 +325,16 @@ Markdown(f"A true factor of {true_factor:.2f} shows as {under_the_cap:.2f} under
 #
 # **Exercise 1 (recall).** There is no difference at all. How often does a test at the 5 % level report one?
 
-# %% nbgrader={"grade": false, "grade_id": "09-1", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
+# %% tags=["stub"]
+false_alarms = None
+
+# %% nbgrader={"grade": false, "grade_id": "09-1", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
 false_alarms = None
 ### BEGIN SOLUTION
 false_alarms = 0.05
 ### END SOLUTION
 
-# %% nbgrader={"grade": true, "grade_id": "09-1-check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false} tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "09-1-check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 assert false_alarms is not None and 0 <= false_alarms <= 1, "a probability"
 ### BEGIN HIDDEN TESTS
 assert np.isclose(false_alarms, 0.05), "a test at the 5 % level is wrong in 5 % of the studies without a difference"
@@ -303,13 +343,16 @@ assert np.isclose(false_alarms, 0.05), "a test at the 5 % level is wrong in 5 % 
 # %% [markdown]
 # **Exercise 2 (apply).** Eight of ten looks convincing. Suppose that the true probability of being faster on a paired seed is 0.5, without ties. How probable is it that one arm wins at least eight of ten pairs, whichever arm it is? Compute it exactly.
 
-# %% nbgrader={"grade": false, "grade_id": "09-2", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
+# %% tags=["stub"]
+eight_of_ten = None
+
+# %% nbgrader={"grade": false, "grade_id": "09-2", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
 eight_of_ten = None
 ### BEGIN SOLUTION
 eight_of_ten = 2 * sum(np.array([45, 10, 1])) / 2**10
 ### END SOLUTION
 
-# %% nbgrader={"grade": true, "grade_id": "09-2-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "09-2-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 wins = np.random.default_rng(0).binomial(10, 0.5, 400_000)
 assert eight_of_ten is not None and abs(eight_of_ten - np.mean((wins >= 8) | (wins <= 2))) < 0.003
 ### BEGIN HIDDEN TESTS
@@ -319,7 +362,12 @@ assert np.isclose(eight_of_ten, 112 / 1024), "exactly, and in either direction"
 # %% [markdown]
 # **Exercise 3 (apply).** Write a function that returns the smallest of `sizes` whose simulated power for a factor, by the distribution of a pilot, is at least 0.8, or None if there is none. (`power` wants a fresh `np.random.default_rng(...)` for each size.)
 
-# %% nbgrader={"grade": false, "grade_id": "09-3", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
+# %% tags=["stub"]
+def seeds_needed(pilot: rv_frozen, factor: float) -> int | None:
+    """Return the smallest tried number of seeds an arm with a power of 80 %."""
+
+
+# %% nbgrader={"grade": false, "grade_id": "09-3", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
 def seeds_needed(pilot: rv_frozen, factor: float) -> int | None:
     """Return the smallest tried number of seeds an arm with a power of 80 %."""
     ### BEGIN SOLUTION
@@ -330,7 +378,7 @@ def seeds_needed(pilot: rv_frozen, factor: float) -> int | None:
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "09-3-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "09-3-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 made_up = weibull_min(5, scale=max_episodes / 5)  # nearly all runs arrive at about a fifth of the cap
 assert seeds_needed(made_up, 4.0) == sizes[0], "a factor of four is seen with few seeds"
 assert seeds_needed(made_up, 1.0) is None, "no number of seeds finds what is not there"
@@ -343,7 +391,10 @@ assert sizes[0] < seeds_needed(made_up, 1.25) <= sizes[-1], "a smaller factor ne
 # %% [markdown]
 # **Exercise 4 (open).** Plan a study of your own that could find a factor of 1.5: how many seeds an arm (simulate it), which criterion and cap, which statistic, and which result would make you say "it holds", "it does not", or "cannot be told"? Write it so that somebody else could carry it out without asking.
 
-# %% nbgrader={"grade": true, "grade_id": "09-4", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
+# %% tags=["stub"]
+seeds_an_arm, plan = None, ""
+
+# %% nbgrader={"grade": true, "grade_id": "09-4", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
 seeds_an_arm, plan = None, ""
 ### BEGIN SOLUTION
 seeds_an_arm = seeds_needed(pilot, 1.5) or 2 * sizes[-1]  # more than the largest size that was simulated
@@ -351,7 +402,7 @@ plan = (f"Two arms on the same {seeds_an_arm} fresh seeds, judged by training re
         "interval, and the log-rank test. It holds if the factor's interval lies above 1 and p is below 0.05; otherwise it does not if the interval lies below 1.1; in all other cases it cannot be told.")
 ### END SOLUTION
 
-# %% nbgrader={"grade": false, "grade_id": "09-4-check", "locked": true, "schema_version": 3, "solution": false, "task": false} tags=["check"]
+# %% nbgrader={"grade": false, "grade_id": "09-4-check", "locked": true, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 assert seeds_an_arm is not None and seeds_an_arm > 0, "a number of seeds"
 assert len(plan.split()) >= 30, "arms, cap, statistic and the three verdicts, please"
 

@@ -156,8 +156,15 @@ for ax, mode, arm in zip(axes, modes, ("kscore", "refit"), strict=True):
     ax.axhline(max_episodes, color=figures.GREY, linewidth=0.8, linestyle=":", label="cap: not arrived")
     ax.set_xscale("log")
     figures.label(ax, f"{mode} (n = {seeds} a point)", "process noise Q, at R = 1", "episodes to the threshold", legend="below")
-figures.show(fig, "Every run (small dots), the restricted mean with its 95 % interval, and the published single run of each cell.",
-           "Two panels of episodes against Q: streamed and refitted filter, many runs with means, and five published bars.")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    "Every run (small dots), the restricted mean with its 95 % interval, and the "
+    "published single run of each cell.",
+    alt="Two panels of episodes against Q: streamed and refitted filter, many runs "
+    "with means, and five published bars.")
+
 
 # %% [markdown]
 # As wide as from under fifty episodes to the cap.
@@ -264,8 +271,15 @@ for row, algorithm in zip(axes, algorithms, strict=True):
         place = list(grids[algorithm][mode]).index(found[algorithm][mode])
         ax.plot(place % len(grid_R), place // len(grid_R), marker="s", markersize=34, markerfacecolor="none", markeredgecolor=figures.ORANGE, markeredgewidth=2.5)
         figures.label(ax, f"{algorithms[algorithm]}, {mode} (n = {tuning_seeds} a cell)", "R" if ax in axes[-1] else "", "Q" if ax is row[0] else "")
-figures.show(fig, "Restricted mean of the episodes to the threshold on the tuning seeds; dark is fast, the best cell is framed.",
-           "Four heat maps of restricted mean episodes over Q and R, for two algorithms and two modes of the filter, with the best cell framed.")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    "Restricted mean of the episodes to the threshold on the tuning seeds; dark "
+    "is fast, the best cell is framed.",
+    alt="Four heat maps of restricted mean episodes over Q and R, for two algorithms "
+    "and two modes of the filter, with the best cell framed.")
+
 
 # %% [markdown]
 # On the left the colours follow the diagonals: slow towards the lower left, where $Q/R$ is large and the memory short, and fast in the other corner.
@@ -295,8 +309,15 @@ for ax, algorithm in zip(axes, algorithms, strict=True):
     ax.set_xscale("log")
     ax.set_ylim(0, max_episodes * 1.03)
     figures.label(ax, f"{algorithms[algorithm]} (n = {tuning_seeds} a mark)", "given up per step (1 - decay, or K∞)", "restricted mean (episodes)", legend="lower right")
-figures.show(fig, "Every cell of the streamed filter's grid and every decay of the moving average, by the share of its memory that it gives up per step.",
-           "Two scatter plots, actor-critic and PPO, of restricted mean episodes against the rate of forgetting; in both, filter and moving average rise from the left to the cap at a rate of about 0.1.")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    "Every cell of the streamed filter's grid and every decay of the moving "
+    "average, by the share of its memory that it gives up per step.",
+    alt="Two scatter plots, actor-critic and PPO, of restricted mean episodes "
+    "against the rate of forgetting; in both, filter and moving average rise "
+    "from the left to the cap at a rate of about 0.1.")
 
 # %%
 named = pd.concat({(algorithms[algorithm], figures.METHODS[plan.TUNED_ARMS[kind]]["label"]): frame for (algorithm, kind), frame in speed.items()}, names=["algorithm", "search"])
@@ -359,8 +380,15 @@ with study.processes() as executor:
         judged[algorithm] = pd.concat([fresh[algorithm], study.runs(plain, store, executor, archive=archive)])
 against_ema = {algorithm: analysis.against(judged[algorithm], "ema") for algorithm in algorithms}
 fig = figures.forest_panels({algorithms[algorithm]: table for algorithm, table in against_ema.items()}, over="the tuned moving average")
-figures.show(fig, "Improvement factors of the tuned filters and of the untuned Z-Scores over the tuned moving average, with 95 % intervals; right of the dotted line is faster.",
-           "Two forest plots, actor-critic and PPO, of factors over the tuned moving average.")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    "Improvement factors of the tuned filters and of the untuned Z-Scores over "
+    "the tuned moving average, with 95 % intervals; right of the dotted line is "
+    "faster.",
+    alt="Two forest plots, actor-critic and PPO, of factors over the tuned moving "
+    "average.")
 
 # %% [markdown]
 # The same in numbers; p-values are adjusted within each algorithm.
@@ -391,7 +419,13 @@ for seed in live_seeds:
         record = train(arms["stream"][name], seed)
         ax.plot(range(1, len(record["eval_returns"]) + 1), record["eval_returns"], color=color, linestyle=style, label=f"{name}, seed {seed}: {figures.ended(record)}")
 figures.label(ax, f"Live runs (n = {len(live_seeds)} an arm)", "training episodes", "evaluation return", legend="below")
-figures.show(fig, "The greedy evaluation return after every training episode.", "Evaluation returns of two live runs of PPO, with the smallest and the largest process noise.")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    "The greedy evaluation return after every training episode.",
+    alt="Evaluation returns of two live runs of PPO, with the smallest and the "
+    "largest process noise.")
 
 # %%
 arrived = summaries["stream"].arrived
@@ -433,7 +467,12 @@ pd.Series(flattery, name="apparent time of the winner / true time").rename_axis(
 #
 # **Exercise 1 (recall).** Which single number of a setting $(Q, R)$ decides the memory of the filter? Return it, such that two settings with the same memory have the same number. (There is more than one right answer.)
 
-# %% nbgrader={"grade": false, "grade_id": "10-1", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
+# %% tags=["stub"]
+def memory_number(Q: float, R: float) -> float:
+    """Return what the steady gain depends on."""
+
+
+# %% nbgrader={"grade": false, "grade_id": "10-1", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
 def memory_number(Q: float, R: float) -> float:
     """Return what the steady gain depends on."""
     ### BEGIN SOLUTION
@@ -441,7 +480,7 @@ def memory_number(Q: float, R: float) -> float:
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "10-1-check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false} tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "10-1-check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 assert memory_number(0.01, 1.0) is not None
 assert np.isclose(memory_number(0.01, 1.0), memory_number(1.0, 100.0)) and not np.isclose(memory_number(0.01, 1.0), memory_number(0.1, 1.0))
 ### BEGIN HIDDEN TESTS
@@ -452,13 +491,16 @@ assert not np.isclose(memory_number(1.0, 2.0), memory_number(2.0, 1.0)), "Q and 
 # %% [markdown]
 # **Exercise 2 (derive).** Which decay of a moving average has the same memory as a filter with $Q = 0.01$, $R = 1$ in its steady state? Start from the equation for $K_\infty$ in chapter 02, and give the number to at least six digits.
 
-# %% nbgrader={"grade": false, "grade_id": "10-2", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
+# %% tags=["stub"]
+same_decay = None
+
+# %% nbgrader={"grade": false, "grade_id": "10-2", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
 same_decay = None
 ### BEGIN SOLUTION
 same_decay = 1 - filters.steady_state(0.01, 1.0).gain
 ### END SOLUTION
 
-# %% nbgrader={"grade": true, "grade_id": "10-2-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "10-2-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 assert same_decay is not None, "a number between 0 and 1"
 signal, steady_start = np.random.default_rng(0).normal(size=200), filters.Belief(0.0, filters.steady_state(0.01, 1.0).var)
 average = 0.0
@@ -472,7 +514,12 @@ assert np.isclose(same_decay, 1 - (np.sqrt(0.01**2 + 4 * 0.01) - 0.01) / 2), "on
 # %% [markdown]
 # **Exercise 3 (apply).** Split the seeds of a grid in two halves: in ascending order, the first, third, fifth ... choose the best cell, and the others judge it. Return the winner's restricted mean on the choosing seeds, then on the judging ones. `analysis.best` and `analysis.restricted_means` will help. How far apart are the two for `searched["ppo"]["refit"]`?
 
-# %% nbgrader={"grade": false, "grade_id": "10-3", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
+# %% tags=["stub"]
+def split_choice(frame: pd.DataFrame) -> tuple[float, float]:
+    """Return the winner's restricted mean on the seeds that chose it and on the others."""
+
+
+# %% nbgrader={"grade": false, "grade_id": "10-3", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
 def split_choice(frame: pd.DataFrame) -> tuple[float, float]:
     """Return the winner's restricted mean on the seeds that chose it and on the others."""
     ### BEGIN SOLUTION
@@ -483,7 +530,7 @@ def split_choice(frame: pd.DataFrame) -> tuple[float, float]:
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "10-3-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "10-3-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 made_up = pd.DataFrame({"arm": ["a"] * 4 + ["b"] * 4, "seed": [1, 2, 3, 4] * 2, "evaluation": [10, 90, 10, 90, 40, 40, 40, 40], "evaluation_arrived": True, "cap": 500})
 assert split_choice(made_up) is not None, "return two numbers"
 assert split_choice(made_up) == (10, 90), "on the choosing seeds the lucky arm wins, and on the others it pays for it"
@@ -497,7 +544,10 @@ assert split_choice(unmet) == (10, 295), "a run that did not arrive counts up to
 # %% [markdown]
 # **Exercise 4 (open).** Somebody tunes a filter on 25 cells with 10 seeds each, reports the best cell on the same seeds, and compares it with a moving average whose decay was left at 0.99. Which two things are unfair, and what would you ask for instead? Give the number of further training runs that your request costs, with fifty fresh seeds to judge on.
 
-# %% nbgrader={"grade": true, "grade_id": "10-4", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
+# %% tags=["stub"]
+further_runs, request = None, ""
+
+# %% nbgrader={"grade": true, "grade_id": "10-4", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
 further_runs, request = None, ""
 ### BEGIN SOLUTION
 further_runs = 25 * 10 + 2 * 50
@@ -505,7 +555,7 @@ request = ("The winner was chosen and judged on the same seeds, and only one sid
            "then run both winners on 50 fresh seeds and compare them there.")
 ### END SOLUTION
 
-# %% nbgrader={"grade": false, "grade_id": "10-4-check", "locked": true, "schema_version": 3, "solution": false, "task": false} tags=["check"]
+# %% nbgrader={"grade": false, "grade_id": "10-4-check", "locked": true, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 assert further_runs is not None and further_runs >= 2 * 50, "two winners have to run on fifty fresh seeds, and something before that"
 assert len(request.split()) >= 20, "two things, and what to do about each"
 

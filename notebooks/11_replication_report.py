@@ -118,8 +118,17 @@ factors = {name: analysis.against(runs[name], "zscore", [arm for arm in parts[na
 
 # %% tags=["figure-file:study.png"]
 fig = figures.forest_panels({title: factors[name] for name, title in glance.items()})
-figures.show(fig, "The whole study: improvement factors (ratios of restricted means) of each form of the K-Score over the per-episode Z-Score, with 95 % intervals. The first six panels are CartPole.",
-           "Eight forest plots of improvement factors. On CartPole the simple stream and innovation forms lie far left of 1, the adaptive forms around 1 except with PPO. On LunarLander all lie left of 1 or across it.")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    "The whole study: improvement factors (ratios of restricted means) of each "
+    "form of the K-Score over the per-episode Z-Score, with 95 % intervals. The "
+    "first six panels are CartPole.",
+    alt="Eight forest plots of improvement factors. On CartPole the simple stream "
+    "and innovation forms lie far left of 1, the adaptive forms around 1 except "
+    "with PPO. On LunarLander all lie left of 1 or across it.")
+
 
 # %% [markdown]
 # On CartPole the simple stream and the simple innovation form are about two to three times slower than the per-episode Z-Score, the simple refit is slower in most panels, and the adaptive forms lie around 1, left of it with PPO.
@@ -332,8 +341,15 @@ ax.set_xscale("log")
 ax.set_xticks([1, 1.5, 2, 3, 4, 6, 10], ["1", "1.5", "2", "3", "4", "6", "10"])
 ax.set_ylim(len(same) + 0.9, 0.4)
 figures.label(ax, f"Two runs of the same method, per-episode Z-Score (all pairs of n = {seeds} runs, LunarLander {lunar_seeds})", "longer over shorter", "")
-figures.show(fig, "The improvement factor between two single runs of the SAME method: box, the middle half; whiskers, 95 %. Dotted: the published factors. A censored run counts as its cap.",
-           "Horizontal box plots of ratios between pairs of runs of the same method for six experiments, with vertical lines at 1.32, 2.8 and 3.97.")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    "The improvement factor between two single runs of the SAME method: box, the "
+    "middle half; whiskers, 95 %. Dotted: the published factors. A censored run "
+    "counts as its cap.",
+    alt="Horizontal box plots of ratios between pairs of runs of the same method for "
+    "six experiments, with vertical lines at 1.32, 2.8 and 3.97.")
 
 # %%
 chance = pd.DataFrame({title: {text: np.mean(values >= value) for text, value in published.items()} | {"2": np.mean(values >= 2), "median": np.median(values)} for title, values in same.items()}).T
@@ -407,8 +423,16 @@ for ax, (column, (_, title, words)) in zip(axes, grids.items(), strict=True):
     figures.label(ax, f"{title} (n = {tuning_seeds} tuning runs a mark)", words, "restricted mean (episodes)", legend=ax is axes[1])
 axes[0].set_ylim(0, max_episodes * 1.02)
 axes[1].set_xscale("log")
-figures.show(fig, "Each mark is a cell of a grid over (Q, R). Dotted, the cap. Left: the better the shape of the scores agrees with the returns, the faster. Right: settings with very large targets for the critic are slow; below a size of about 100 no trend is seen.",
-           "Two scatter plots of restricted mean episodes: against the shape of the streamed scores, and against the size of the refitted ones.")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    "Each mark is a cell of a grid over (Q, R). Dotted, the cap. Left: the "
+    "better the shape of the scores agrees with the returns, the faster. Right: "
+    "settings with very large targets for the critic are slow; below a size of "
+    "about 100 no trend is seen.",
+    alt="Two scatter plots of restricted mean episodes: against the shape of the "
+    "streamed scores, and against the size of the refitted ones.")
 
 # %%
 shape_ranks, size_ranks = (float(tested[column][column].corr(tested[column].episodes, method="spearman")) for column in grids)
@@ -485,13 +509,16 @@ Markdown(f"Seed {first_seed} again: {again['episodes']} episodes, recorded {stor
 #
 # **Exercise 1 (recall).** An interval of [0.93, 1.08] with q = 0.6: what does the first rule say of the claim that A is faster? Answer with one of "holds", "does not hold", "cannot be told".
 
-# %% nbgrader={"grade": false, "grade_id": "11-1", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
+# %% tags=["stub"]
+verdict = "..."
+
+# %% nbgrader={"grade": false, "grade_id": "11-1", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
 verdict = "..."
 ### BEGIN SOLUTION
 verdict = "does not hold"  # whatever the advantage is, it is below a tenth
 ### END SOLUTION
 
-# %% nbgrader={"grade": true, "grade_id": "11-1-check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false} tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "11-1-check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 assert verdict == verdicts.ranking(stats.Interval(1.0, 0.93, 1.08, 50), 0.6), "is the whole interval below 1.1?"
 ### BEGIN HIDDEN TESTS
 assert verdict == "does not hold", "whatever the advantage is, it is below a tenth"
@@ -500,7 +527,15 @@ assert verdict == "does not hold", "whatever the advantage is, it is below a ten
 # %% [markdown]
 # **Exercise 2 (apply).** Two runs of the same method are drawn, and the faster one is called the new method. Write a function that returns the factor which one comparison in ten exceeds (the 90 % quantile; how you interpolate does not matter), and apply it to PPO, `same["PPO, advantages z-scored"]`.
 
-# %% nbgrader={"grade": false, "grade_id": "11-2", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
+# %% tags=["stub"]
+def one_in_ten(factors: np.ndarray) -> float:
+    """Return the factor that one of ten comparisons exceeds."""
+
+
+ppo_factor = one_in_ten(same["PPO, advantages z-scored"])
+
+
+# %% nbgrader={"grade": false, "grade_id": "11-2", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
 def one_in_ten(factors: np.ndarray) -> float:
     """Return the factor that one of ten comparisons exceeds."""
     ### BEGIN SOLUTION
@@ -510,7 +545,7 @@ def one_in_ten(factors: np.ndarray) -> float:
 
 ppo_factor = one_in_ten(same["PPO, advantages z-scored"])
 
-# %% nbgrader={"grade": true, "grade_id": "11-2-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "11-2-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 assert ppo_factor is not None, "return a number"
 assert np.isclose(one_in_ten(np.linspace(2, 1, 1001)), 1.9, atol=0.005), "nine of ten comparisons lie below it"
 ### BEGIN HIDDEN TESTS
@@ -521,7 +556,10 @@ assert np.isclose(ppo_factor, np.quantile(same["PPO, advantages z-scored"], 0.9)
 # %% [markdown]
 # **Exercise 3 (open).** Choose a ranking of the table whose verdict, as released, you doubt. Which interval of the factor, `stats.Interval(estimate, low, high, n)`, and which q from a larger study would change it to another of the three words? The interval should not lie far from the present one. Say how that study should be made, and why you would expect such a result.
 
-# %% nbgrader={"grade": false, "grade_id": "11-3", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution"]
+# %% tags=["stub"]
+doubted, larger_study, larger_q, reason = "", None, None, ""
+
+# %% nbgrader={"grade": false, "grade_id": "11-3", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
 doubted, larger_study, larger_q, reason = "", None, None, ""
 ### BEGIN SOLUTION
 doubted, larger_study, larger_q = "E1.1", stats.Interval(1.2, 1.1, 1.31, 400), 0.01
@@ -529,7 +567,7 @@ reason = ("The interval of fifty seeds reaches well above 1, so that an advantag
           "would shrink it to about a third and find such an advantage if it is there.")
 ### END SOLUTION
 
-# %% nbgrader={"grade": true, "grade_id": "11-3-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false} tags=["check"]
+# %% nbgrader={"grade": true, "grade_id": "11-3-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 assert doubted in judged.index and judged.kind[doubted] == "ranking", "the name of a ranking, such as T1.4"
 assert larger_study.low <= larger_study.estimate <= larger_study.high and 0 <= larger_q <= 1, "an interval around its estimate, and an adjusted p-value"
 assert verdicts.ranking(larger_study, larger_q) != judged.released_verdict[doubted], "by the first rule this leaves the verdict as it is"

@@ -1,6 +1,6 @@
 """The course: copies of the chapters for students, and points for the exercises of a copy that has been filled in.
 
-An exercise is two cells that carry nbgrader's marks. The answer, `NN-k`, has its solution between `### BEGIN SOLUTION`
+An exercise is a stub, for readers, and two cells that carry nbgrader's marks, folded where they are read. The answer, `NN-k`, has its solution between `### BEGIN SOLUTION`
 and `### END SOLUTION`. The check, `NN-k-check`, follows it; what students do not get to see of it stands between
 `### BEGIN HIDDEN TESTS` and `### END HIDDEN TESTS`. Where the points are on the answer, a teacher reads it, and the
 check looks at its form only.
@@ -97,13 +97,15 @@ def student(out: Path, patterns: Iterable[str] = ()) -> list[Path]:
 
 def student_copy(chapter: dict) -> dict:
     """Return a chapter without its solutions, hidden tests and outputs, and paired with no text file."""
-    cells = [_for_students(cell) for cell in chapter["cells"]]
+    cells = [_for_students(cell) for cell in chapter["cells"] if "stub" not in cell["metadata"].get("tags", [])]
     kept = {key: value for key, value in chapter["metadata"].items() if key != "jupytext"}
     return chapter | {"cells": cells, "metadata": kept | {MARK: notebooks.digest(cells)}}
 
 
 def _for_students(cell: dict) -> dict:
     bare = {"outputs": [], "execution_count": None} if cell["cell_type"] == "code" else {}
+    if name(cell):
+        bare["metadata"] = notebooks.unfolded(cell["metadata"])
     return cell | bare | {"source": HIDDEN.sub("", SOLUTION.sub(STUB, cell["source"]))}
 
 

@@ -70,3 +70,22 @@ def failing_line(traceback: list[str]) -> str:
     plain = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(traceback))
     arrows = re.findall(r"^-+> \d+ (.*)$", plain, re.MULTILINE)
     return arrows[0].strip().removeprefix("assert ") if arrows else "its check"
+
+
+# Folded cells
+
+FOLDED = "hide-input"
+"""The tag of a cell whose code is folded: by the book, and by JupyterLab if its metadata says so, too."""
+
+
+def folded(metadata: dict) -> dict:
+    """Return the metadata of a cell with what JupyterLab goes by, if it is tagged as folded."""
+    if FOLDED not in metadata.get("tags", []):
+        return metadata
+    return metadata | {"jupyter": metadata.get("jupyter", {}) | {"source_hidden": True}}
+
+
+def unfolded(metadata: dict) -> dict:
+    """Return the metadata of a cell that is not folded."""
+    kept = {key: value for key, value in metadata.items() if key != "jupyter"}
+    return kept | {"tags": [tag for tag in metadata.get("tags", []) if tag != FOLDED]}

@@ -122,6 +122,7 @@ def _with_outputs(source: Path, executed: Path) -> nbformat.NotebookNode:
     for cell, ran in zip(chapter.cells, run.cells, strict=True):
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = ran.outputs, ran.execution_count
+            cell.metadata = nbformat.from_dict(notebooks.folded(cell.metadata))
             _steady_table_ids(cell)
     if "language_info" in run.metadata:
         chapter.metadata.language_info = run.metadata.language_info  # JupyterLab would add it when it opens the file

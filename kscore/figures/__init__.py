@@ -29,6 +29,7 @@ from kscore.figures.style import (
     RED,
     SKY,
     TEAL,
+    caption,
     label,
     method,
     panels,
@@ -38,6 +39,6 @@ from kscore.figures.style import (
 from kscore.figures.tables import ended, factors, run_count, table
 
 __all__ = ["BLUE", "BROWN", "GREEN", "GREY", "INK", "METHODS", "ORANGE", "PURPLE", "RED", "SKY", "TEAL",
-           "ended", "explore", "factors", "forest", "forest_panels", "heat", "label", "learning", "learning_panels",
+           "caption", "ended", "explore", "factors", "forest", "forest_panels", "heat", "label", "learning", "learning_panels",
            "live", "live_panel", "method", "panels", "run_count", "show", "survival", "survival_panels", "table",
            "use_style"]

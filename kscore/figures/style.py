@@ -2,7 +2,8 @@
 
 import matplotlib.pyplot as plt
 import seaborn as sns
-from IPython.display import Markdown, display
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.display import DisplayHandle, Markdown, display
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -60,8 +61,29 @@ def label(ax: Axes, title: str, x: str, y: str, *, legend: bool | str = False) -
     return ax
 
 
-def show(fig: Figure, caption: str, alt: str) -> None:
-    """Display a figure with words for those who cannot see it, and a caption for all, then let it go."""
-    display(fig, metadata={"image/png": {"alt": alt}})
+def show(fig: Figure) -> None:
+    """Display a figure and let it go; `caption` says afterwards what there is to see."""
+    global _shown
+    picture = _picture(fig)
+    _shown = display(picture, raw=True, display_id=True), picture
     plt.close(fig)
-    display(Markdown(f"*{caption}*"))
+
+
+def caption(words: str, *, alt: str) -> None:
+    """Write a caption under the figure shown last, and give it words for those who cannot see it."""
+    if _shown is None:
+        raise ValueError("there must be a figure before a caption: call show(fig) first")
+    handle, picture = _shown
+    if handle:
+        handle.update(picture, raw=True, metadata={"image/png": {"alt": alt}})
+    display(Markdown(f"*{words}*"))
+
+
+_shown: tuple[DisplayHandle | None, dict] | None = None  # the last figure: where it stands, and what is seen there
+
+
+def _picture(fig: Figure) -> dict[str, object]:
+    """Return what a notebook shows of a figure; outside of one, its name has to do."""
+    if not InteractiveShell.initialized():
+        return {"text/plain": repr(fig)}
+    return InteractiveShell.instance().display_formatter.format(fig)[0]
