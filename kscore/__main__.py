@@ -3,29 +3,26 @@
 import argparse
 import os
 import re
-import shutil
 import signal
 import sys
-import threading
-import time
 from collections.abc import Iterable
 from concurrent.futures import BrokenExecutor, Executor
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
+from kscore import console
 from kscore.project import ARCHIVE, BUILD, located, need_checkout, shown
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from kscore.chapters.status import Outcome, Task
     from kscore.study.plan import Part
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Do what the command line asks for; 0 only if all of it succeeded, 2 if it could not be understood."""
-    _open_closed_streams()
+    console.open_closed_streams()
     options = _parser().parse_args(arguments)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # being told to end is like Ctrl-C
     try:
@@ -34,64 +31,27 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stdout.flush()  # here, where somebody who listens no more is noticed
         return code
     except ValueError as mistake:
-        _tell(f"kscore: {mistake}")
+        console.tell(f"kscore: {mistake}")
         return 2
     except ModuleNotFoundError as missing:
-        _tell(f"kscore: {missing.name} is not installed, and `kscore {options.name}` needs it: `make run` installs all "
-              "that the chapters need, `pip install -e '.[notebooks]'` does so by hand")
+        console.tell(f"kscore: {missing.name} is not installed, and `kscore {options.name}` needs it: `make run` "
+                     "installs all that the chapters need, `pip install -e '.[notebooks]'` does so by hand")
         return 1
     except BrokenPipeError:  # whoever was listening has heard enough
-        _speak_to_nobody(sys.stdout)
+        console.speak_to_nobody(sys.stdout)
         return 1
     except OSError as trouble:
-        _tell(f"kscore: {': '.join(filter(None, (trouble.strerror, trouble.filename))) or trouble}")
+        console.tell(f"kscore: {': '.join(filter(None, (trouble.strerror, trouble.filename))) or trouble}")
         return 1
     except BrokenProcessPool:
-        _tell(f"kscore: a training process died: killed, or out of memory. {options.go_on}")
+        console.tell(f"kscore: a training process died: killed, or out of memory. {options.go_on}")
         return 1
     except BrokenExecutor as trouble:  # of a cluster, and it says what
-        _tell(f"kscore: {trouble}. {options.go_on}")
+        console.tell(f"kscore: {trouble}. {options.go_on}")
         return 1
     except KeyboardInterrupt:
-        _tell(f"\nkscore: stopped. {options.go_on}")
+        console.tell(f"\nkscore: stopped. {options.go_on}")
         return 130
-
-
-# Words for people; no stream that was closed, and no listener that has left, ends work or changes what becomes of it
-
-def _open_closed_streams() -> None:
-    """Put nothing in the place of a standard stream that was closed, or the next file to be opened would be there."""
-    for number, name in enumerate(("stdin", "stdout", "stderr")):
-        if getattr(sys, name) is None:
-            nothing = os.open(os.devnull, os.O_RDWR)
-            if nothing != number:
-                os.dup2(nothing, number)
-                os.close(nothing)
-            os.set_inheritable(number, True)
-            setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8", closefd=False))
-
-
-def _say(words: str) -> None:
-    """Print a result of work that has been done, or goes on."""
-    try:
-        print(words, flush=True)
-    except BrokenPipeError:
-        _speak_to_nobody(sys.stdout)
-
-
-def _tell(words: str, end: str = "\n") -> None:
-    """Write how it goes, or what went wrong."""
-    try:
-        print(words, end=end, file=sys.stderr, flush=True)
-    except OSError:
-        _speak_to_nobody(sys.stderr)
-
-
-def _speak_to_nobody(stream: TextIO) -> None:
-    """Let what is still to be written to a stream go nowhere."""
-    nothing = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nothing, stream.fileno())
-    os.close(nothing)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -206,7 +166,7 @@ def _run(options: argparse.Namespace) -> int:
         status.check_free(entries, task, out)  # here as well, so that nothing is begun if one of them is claimed
     left = [task for task in todo if not (options.resume and status.done(task, entries))]
     outcomes = {task.name: status.Outcome(task.name, "done before") for task in todo}
-    progress = _Progress(len(left))
+    progress = console.Progress(len(left))
     outcomes |= {outcome.name: outcome for outcome in runner.run(
         left, out, jobs=options.jobs, timeout=options.timeout, fail_fast=options.fail_fast, watch=progress.cell,
         ended=progress.end)}
@@ -232,12 +192,12 @@ def _summary(outcomes: list, out: Path) -> int:
     """Say how it went, and return 0 only if all went well."""
     from kscore.chapters import runner
 
-    _say(f"\n{runner.table(outcomes)}\n")
+    console.say(f"\n{runner.table(outcomes)}\n")
     for outcome in outcomes:
         if outcome.error:
-            _say(f"{outcome.name}: {_where(outcome.cell)}{outcome.error}")
-    _say(f"The executed notebooks and their HTML pages are in {shown(out)}/; "
-         f"start with {shown(out / outcomes[0].name)}.html")
+            console.say(f"{outcome.name}: {_where(outcome.cell)}{outcome.error}")
+    console.say(f"The executed notebooks and their HTML pages are in {shown(out)}/; "
+                f"start with {shown(out / outcomes[0].name)}.html")
     return 0 if all(outcome.good for outcome in outcomes) else 1
 
 
@@ -267,42 +227,6 @@ def _tasks(options: argparse.Namespace) -> list:
             for task in made]
 
 
-AGAIN = "\r\033[K"  # what makes a terminal write over its last line
-
-
-class _Progress:
-    """Say how far the chapters are: on one line where there is a terminal, a line now and then elsewhere."""
-
-    OFTEN = 30.0  # seconds between two lines about the same chapter
-
-    def __init__(self, count: int) -> None:
-        self.count, self.ended, self.running, self.told = count, 0, {}, {}
-        self.lock = threading.Lock()
-
-    def cell(self, task: "Task", cell: int, cells: int, doing: str) -> None:
-        """Say which cell a chapter has come to, and how far the work in it is."""
-        with self.lock:
-            self.running[task.name] = f"{task.name}: cell {cell} of {cells}" + (f", {doing}" if doing else "")
-            if sys.stderr.isatty():
-                self._draw()
-            elif time.monotonic() - self.told.get(task.name, -self.OFTEN) >= self.OFTEN:
-                _tell(f"running {self.running[task.name]}")
-                self.told[task.name] = time.monotonic()
-
-    def end(self, outcome: "Outcome") -> None:
-        """Say how a chapter ended."""
-        with self.lock:
-            self.running.pop(outcome.name, None)
-            self.ended += 1
-            line = f"{outcome.name}: {outcome.status}, {outcome.seconds:.0f} s ({self.ended} of {self.count})"
-            _tell(f"{AGAIN}{line}" if sys.stderr.isatty() else line)
-            if sys.stderr.isatty():
-                self._draw()
-
-    def _draw(self) -> None:
-        _tell(AGAIN + " | ".join(self.running.values())[:shutil.get_terminal_size().columns - 1], end="")
-
-
 def _study(options: argparse.Namespace) -> int:
     """Train part by part; one with runs that failed does not keep the others from being trained."""
     from kscore import study
@@ -319,7 +243,7 @@ def _study(options: argparse.Namespace) -> int:
             except study.FailedRuns as failed:
                 failures.append(f"{name}: {failed}")
     for failure in failures:
-        _tell(f"kscore: {failure}")
+        console.tell(f"kscore: {failure}")
     return 1 if failures else 0
 
 
@@ -339,7 +263,7 @@ def _trained(part: "Part", executor: Executor, options: argparse.Namespace) -> "
 
     folder = ARCHIVE if options.record else located(options.store or store.OWN)
     here = len(study.recorded(part.configs, part.seeds, ARCHIVE / part.file, folder / part.file))
-    _say(f"{part.name}: {part.runs} runs, {part.runs - here or 'none'} of them missing")
+    console.say(f"{part.name}: {part.runs} runs, {part.runs - here or 'none'} of them missing")
     if options.record:
         return study.record(part, executor, retry_failed=options.retry_failed)
     return study.runs(part, folder, executor, retry_failed=options.retry_failed)
@@ -356,7 +280,7 @@ def _publish(options: argparse.Namespace) -> int:
             raise ValueError(f"the last run of {source.stem} into {options.out} did not end well "
                              f"({entries[source.stem]['status']}): run it again before publishing")
     pages.publish([(source, options.out / source.name) for source in chosen])
-    _say("published " + ", ".join(source.stem for source in chosen))
+    console.say("published " + ", ".join(source.stem for source in chosen))
     return 0
 
 
@@ -366,12 +290,12 @@ def _report(options: argparse.Namespace) -> int:
     source, = notebooks.find(["11_replication_report"])
     _check_sources([source])
     task, = runner.tasks([source], {}, [{}], options.out.absolute())
-    progress = _Progress(1)
+    progress = console.Progress(1)
     outcome, = runner.run([task], task.target.parent, watch=progress.cell, ended=progress.end)
     if not outcome.good:
-        _say(f"{outcome.name}: {_where(outcome.cell)}{outcome.error}")
+        console.say(f"{outcome.name}: {_where(outcome.cell)}{outcome.error}")
         return 1
-    _say(f"written: {shown(pages.write_report(task.target, task.target.with_name('report.html')))}")
+    console.say(f"written: {shown(pages.write_report(task.target, task.target.with_name('report.html')))}")
     return 0
 
 
@@ -379,7 +303,7 @@ def _student(options: argparse.Namespace) -> int:
     from kscore.chapters import course
 
     written = course.student(options.out, options.chapters)
-    _say(f"written into {options.out}: " + ", ".join(path.stem for path in written))
+    console.say(f"written into {options.out}: " + ", ".join(path.stem for path in written))
     return 0
 
 
@@ -388,7 +312,7 @@ def _check(options: argparse.Namespace) -> int:
     from kscore.chapters import course
 
     results = course.check(options.file, options.timeout)
-    _say(course.table(results))
+    console.say(course.table(results))
     return 0 if not any(result.error for result in results) else 1
 
 

@@ -16,7 +16,7 @@ PACKAGE = Path(kscore.__file__).parent
 
 # Rooms, and inside them modules, each of which may use what stands before it. A package's own `__init__` stands after
 # all of its modules: those that look at it would look at what is built on them.
-FIRST = ["checks", "filters", "normalizers", "project", "journal", "progress", "provenance"]
+FIRST = ["checks", "filters", "normalizers", "project", "journal", "progress", "console", "provenance"]
 ROOMS = {
     "rl": ["environments", "config", "networks", "policies", "algorithms", "training"],
     "study": ["plan", "records", "store", "cluster", "workers", "running", "migrate"],

@@ -19,7 +19,7 @@ import pytest
 from conftest import CLOSED, PATIENCE, RUNNER
 from nbformat.v4 import new_markdown_cell, new_output
 
-from kscore import __main__, project, provenance
+from kscore import console, project, provenance
 from kscore.__main__ import main
 from kscore.chapters import pages, runner
 from kscore.chapters.status import STATUS, Outcome, StatusFile, Task, done, latest
@@ -402,7 +402,7 @@ def test_nothing_waits_for_a_grammar_that_no_notebook_needs():
 
 def test_progress_elsewhere_is_a_line_now_and_then_and_one_at_the_end(notebook, tmp_path, monkeypatch, capsys):
     made = task(notebook(), tmp_path)
-    progress = __main__._Progress(2)
+    progress = console.Progress(2)
     progress.cell(made, 1, 3, ""), progress.cell(made, 2, 3, "training: 1 of 5 runs, about 3 s left")
     assert capsys.readouterr().err == "running 00_good: cell 1 of 3\n"
     monkeypatch.setattr(progress, "OFTEN", 0.0)
@@ -415,12 +415,12 @@ def test_progress_elsewhere_is_a_line_now_and_then_and_one_at_the_end(notebook, 
 def test_progress_on_a_terminal_is_a_line_of_what_is_running(notebook, tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "40")
     first, second = task(notebook(), tmp_path), task(notebook(name="01_more"), tmp_path)
-    progress = __main__._Progress(2)
+    progress = console.Progress(2)
     with contextlib.redirect_stderr(io.StringIO()) as terminal:
         terminal.isatty = lambda: True
         progress.cell(first, 1, 3, ""), progress.cell(second, 3, 3, "training"), progress.cell(first, 2, 3, "")
         progress.end(Outcome("01_more", "ok", 7.0)), progress.end(Outcome("00_good", "ok", 8.0))
-    assert terminal.getvalue().split(__main__.AGAIN) == [
+    assert terminal.getvalue().split(console.AGAIN) == [
         "", "00_good: cell 1 of 3", *(f"00_good: cell {cell} of 3 | 01_more: cell 3 " for cell in (1, 2)),
         "01_more: ok, 7 s (1 of 2)\n", "00_good: cell 2 of 3", "00_good: ok, 8 s (2 of 2)\n", ""]
 
@@ -433,7 +433,7 @@ with progress.of(3, "run", "training") as done:
 """
 OFTEN = RUNNER.replace("from kscore.__main__ import main", """import kscore.__main__
 from kscore.__main__ import main
-kscore.__main__._Progress.OFTEN = 0""")
+kscore.console.Progress.OFTEN = 0""")
 
 
 @pytest.mark.parametrize("terminal", [False, True])
@@ -452,7 +452,7 @@ def test_it_is_told_how_far_the_work_in_a_cell_is(notebook, tmp_path, command_li
                     go.touch()
     assert begun.wait() == 0, said
     where = "00_good: cell 3 of 3, training: 1 of 3 runs, about "
-    ends, again = ("\r\n", __main__.AGAIN) if terminal else ("\n", "running ")
+    ends, again = ("\r\n", console.AGAIN) if terminal else ("\n", "running ")
     assert f"{again}00_good: cell 1 of 3" in said and f"{again}00_good: cell 2 of 3" in said
     assert f"{again}{where}" in said
     assert re.search(rf"00_good: ok, \d+ s \(1 of 1\){ends}", said.partition(where)[2])
