@@ -1,5 +1,6 @@
 """Figures say what they are given, and every method looks like itself, also to those who see fewer colours."""
 
+import io
 import itertools
 import math
 import re
@@ -9,11 +10,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.colors import to_rgb, to_rgba
+from PIL import Image
 
 from kscore import figures
 from kscore.analysis import stats
 from kscore.analysis.stats import Interval, Survival, Times
 from kscore.figures import METHODS, style
+from kscore.project import NOTEBOOKS
 from kscore.study.plan import ARMS
 
 
@@ -259,16 +262,27 @@ def test_survival_curves_in_a_grid_have_their_words_where_they_are_read():
     assert titles(fig) == [f"{name}, by {what} (n = 3)" for what in "xy" for name in ("one", "two")]
     assert [ax.get_xlabel() for ax in fig.axes] == ["", "", "training episodes", "training episodes"]
     assert [ax.get_ylabel() for ax in fig.axes] == ["share of runs on their way", ""] * 2
-    assert [labels(ax.get_legend().get_texts()) for ax in fig.axes[:2]] == [["K-Score, stream"],
-                                                                            ["Z-Score, per episode", "none"]]
-    assert {ax.get_xlim() for ax in fig.axes} == {(0, 40)} and tuple(fig.get_size_inches()) == (12, 8.4)
+    assert {ax.get_xlim() for ax in fig.axes} == {(0, 40)} and tuple(fig.get_size_inches()) == (8, 7.2)
+
+
+def test_survival_curves_in_a_grid_are_explained_once_below_it():
+    curve = stats.survival(Times(np.array([10, 20, 30]), np.array([True, True, False])))
+    fig = figures.survival_panels([{"one": {"kscore": curve, "none": curve}, "two": {"zscore": curve, "none": curve},
+                                    "three": {"refit": curve}}], 40)
+    legend, = fig.legends
+    assert labels(legend.get_texts()) == ["none", "Z-Score, per episode", "K-Score, stream", "K-Score, refit"]
+    assert not any(ax.get_legend() for ax in fig.axes)
+    assert titles(fig) == ["one\n(n = 3)", "two\n(n = 3)", "three\n(n = 3)"] and fig.get_size_inches()[0] == 9
+    fig.canvas.draw()
+    box = legend.get_window_extent()
+    assert box.y1 < min(ax.get_tightbbox().y0 for ax in fig.axes) and box.x0 >= 0 and box.x1 <= fig.bbox.x1
 
 
 def test_survival_panels_say_if_arms_have_different_numbers_of_runs():
     some = stats.survival(Times(np.array([10, 20, 30]), np.array([True, True, False])))
     fig = figures.survival_panels([{"one": {"kscore": some, "none": some._replace(n=5)}}], 40, height=2, legend="best")
     assert titles(fig) == ["one (n = 3, 5)"]
-    assert tuple(fig.get_size_inches()) == (12, 2) and fig.axes[0].get_legend()._loc == 0
+    assert tuple(fig.get_size_inches()) == (8, 2) and fig.axes[0].get_legend()._loc == 0 and not fig.legends
 
 
 def test_learning_curves_in_panels():
@@ -287,7 +301,7 @@ def test_learning_curves_in_panels():
 def test_learning_curves_without_a_threshold_have_no_line_for_it():
     fig = figures.learning_panels([("arm", "kscore", np.zeros((2, 3)))] * 4)
     assert len(fig.axes) == 4 and all(len(ax.get_lines()) == 4 for ax in fig.axes)
-    assert tuple(fig.get_size_inches()) == (12, 2.8) and fig.axes[0].get_ylim()[0] < 0
+    assert tuple(fig.get_size_inches()) == (8, 5.2) and fig.axes[0].get_ylim()[0] < 0
 
 
 @pytest.mark.parametrize("count", [1, 3, 5])
@@ -372,20 +386,31 @@ def compared(*factors):
 def test_forests_in_panels():
     one, other = compared(Interval(2.0, 1.5, 3.0, 50)), compared(Interval(0.5, 0.4, 0.6, 9), Interval(1.5, 1.0, 2.0, 9))
     tables = {"first": one, "second": other, "third": one}
-    fig = figures.forest_panels(tables, over="the moving average", published=3.97)
+    fig = figures.forest_panels(tables, columns=2, over="the moving average", published=3.97)
     assert titles(fig) == ["first (n = 50)", "second (n = 9)", "third (n = 50)"]  # the fourth place is empty
     assert [ax.get_xlabel() for ax in fig.axes] == ["", *["improvement factor over the moving average"] * 2]
     assert labels(fig.axes[1].get_yticklabels()) == ["K-Score, stream", "none"]
     for ax in fig.axes:
         assert list(ax.get_lines()[-1].get_xdata()) == [3.97, 3.97] and ax.get_lines()[-1].get_linestyle() == "--"
-    assert tuple(fig.get_size_inches()) == (13, pytest.approx(2 * (0.9 + 2 * 0.32)))
+    assert tuple(fig.get_size_inches()) == (12, pytest.approx(2 * 0.75 + (2 + 1) * 0.3))
 
 
-def test_a_forest_alone_is_narrower_and_may_have_nothing_published():
-    fig = figures.forest_panels({"first": compared(Interval(2.0, 1.5, 3.0, 50))}, columns=1)
+def test_a_forest_alone_may_have_nothing_published():
+    fig = figures.forest_panels({"first": compared(Interval(2.0, 1.5, 3.0, 50))})
     ax, = fig.axes
-    assert len(ax.get_lines()) == 3 and fig.get_size_inches()[0] == 8
-    assert ax.get_xlabel() == "improvement factor over the Z-Score"
+    assert len(ax.get_lines()) == 3 and ax.get_xlabel() == "improvement factor over the Z-Score"
+
+
+def test_forests_fit_on_a_page_with_all_their_words():
+    every = pd.DataFrame({"factor": [Interval(1.0, 0.5, 2.0, 50)] * len(METHODS)}, index=list(METHODS))
+    fig = figures.forest_panels({"advantages normalized instead of returns, against running": every, "second": every})
+    fig.canvas.draw()
+    assert fig.get_size_inches()[0] == 7 and [ax.get_gridspec().ncols for ax in fig.axes] == [1, 1]
+    for ax in fig.axes:
+        words = [*ax.get_yticklabels(), *ax.texts, ax.title, ax._left_title]
+        assert all(word.get_window_extent().x0 >= 0 and word.get_window_extent().x1 <= fig.bbox.x1 for word in words)
+        assert all(word.get_fontsize() >= 10 for word in words)
+        assert ax.get_window_extent().width > 0.4 * fig.bbox.width  # the intervals keep room for themselves
 
 
 # Live runs
@@ -523,20 +548,80 @@ def test_how_a_run_ended_is_told_in_the_words_of_the_analysis(status, words):
 
 # What the reader gets
 
-def test_a_figure_is_shown_with_words_for_it_and_then_closed(monkeypatch, ax):
-    shown = []
-    monkeypatch.setattr(style, "display", lambda what, **options: shown.append(
-        (what, options, plt.fignum_exists(ax.figure.number))))
-    assert figures.show(ax.figure, "What it *means*.", "What is in it.") is None
-    (figure, options, was_open), (caption, _, _) = shown
-    assert figure is ax.figure and was_open
-    assert options == {"metadata": {"image/png": {"alt": "What is in it."}}}
-    assert caption.data == "*What it *means*.*"
+class Place:
+    """Where a picture stands, and what it is replaced by."""
+
+    def __init__(self):
+        self.updates = []
+
+    def update(self, what, **options):
+        self.updates.append((what, options))
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """What is displayed, in its order, and the place of the picture."""
+    seen, place = [], Place()
+    monkeypatch.setattr(style, "display", lambda what, **options: seen.append((what, options)) or place)
+    monkeypatch.setattr(style, "_shown", None)
+    return seen, place
+
+
+def test_a_figure_is_shown_and_closed_and_gets_its_words_afterwards(shown, ax):
+    seen, place = shown
+    assert figures.show(ax.figure) is None
+    (picture, options), = seen
+    assert options == {"raw": True, "display_id": True} and not place.updates
     assert not plt.fignum_exists(ax.figure.number)  # or the notebook would show it once more
+    assert figures.caption("What it *means*.", alt="What is in it.") is None
+    assert place.updates == [(picture, {"raw": True, "metadata": {"image/png": {"alt": "What is in it."}}})]
+    assert seen[1][0].data == "*What it *means*.*"
 
 
-def test_only_the_shown_figure_is_closed(monkeypatch, ax):
-    monkeypatch.setattr(style, "display", lambda *what, **options: None)
+def test_a_caption_belongs_to_the_figure_shown_last(shown):
+    seen, place = shown
+    for number in (1, 2):
+        fig = plt.figure(num=number)
+        figures.show(fig)
+    figures.caption("The second.", alt="Nothing.")
+    assert [update[0] for update in place.updates] == [seen[1][0]]
+
+
+def test_a_caption_needs_a_figure(shown):
+    with pytest.raises(ValueError, match="there must be a figure before a caption"):
+        figures.caption("Of what?", alt="")
+
+
+def test_only_the_shown_figure_is_closed(shown, ax):
     other = plt.figure()
-    figures.show(ax.figure, "", "")
+    figures.show(ax.figure)
     assert plt.get_fignums() == [other.number]
+
+
+# The film
+
+@pytest.mark.parametrize(("form", "frames"), [("gif", 60), ("png", 61)])  # a PNG has one more, for where nothing moves
+def test_the_film_of_the_filter_moves_and_fits_on_a_page(form, frames):
+    film = figures.filter_film(form=form)
+    assert len(film) < 1_500_000 and not plt.get_fignums()
+    with Image.open(io.BytesIO(film)) as picture:
+        assert picture.format == form.upper() and picture.n_frames == frames and picture.is_animated
+        assert picture.info["loop"] == 0 and 600 <= picture.width <= 1000
+        seen = set()
+        for frame in range(frames):
+            picture.seek(frame)
+            seen.add(picture.convert("RGB").tobytes())
+    assert len(seen) == 60  # no frame is like another
+
+
+def test_a_film_has_its_own_settings_and_no_other_form():
+    film = figures.filter_film(steps=2, Q=0.2, R=4.0, P0=1.0, seed=5)
+    assert Image.open(io.BytesIO(film)).n_frames == 4
+    assert film == figures.filter_film(steps=2, Q=0.2, R=4.0, P0=1.0, seed=5) != figures.filter_film(steps=2, seed=5)
+    with pytest.raises(ValueError, match="form must be one of 'gif', 'png', got 'mp4'"):
+        figures.filter_film(form="mp4")
+
+
+def test_the_film_that_the_readme_shows_is_there():
+    with Image.open(NOTEBOOKS / "figures" / "filter.gif") as picture:
+        assert (picture.format, picture.n_frames) == ("GIF", 60)

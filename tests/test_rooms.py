@@ -18,12 +18,12 @@ PACKAGE = Path(kscore.__file__).parent
 # all of its modules: those that look at it would look at what is built on them.
 FIRST = ["checks", "filters", "normalizers", "project", "journal", "progress", "console", "provenance"]
 ROOMS = {
-    "rl": ["environments", "config", "networks", "policies", "algorithms", "training"],
+    "rl": ["environments", "cartpoles", "config", "networks", "policies", "algorithms", "training"],
     "study": ["plan", "records", "store", "cluster", "workers", "running", "migrate"],
-    "analysis": ["stats", "verdicts", "comparisons", "claims"],
-    "figures": ["style", "tables", "charts", "sliders"],
+    "analysis": ["stats", "verdicts", "comparisons", "claims", "baselines"],
+    "figures": ["style", "tables", "charts", "films", "sliders"],
     "chapters": ["notebooks", "parameters", "status", "kernel", "pages", "runner", "execute", "judge", "course",
-                 "footer", "lab"],
+                 "marking", "footer", "lab"],
 }
 ORDER = ["kscore", *(f"kscore.{name}" for name in FIRST),
          *(f"kscore.{room}{module}" for room, modules in ROOMS.items()

@@ -16,6 +16,7 @@ from kscore.figures.charts import (
     survival,
     survival_panels,
 )
+from kscore.figures.films import filter_film
 from kscore.figures.sliders import explore
 from kscore.figures.style import (
     BLUE,
@@ -38,7 +39,7 @@ from kscore.figures.style import (
 )
 from kscore.figures.tables import ended, factors, run_count, table
 
-__all__ = ["BLUE", "BROWN", "GREEN", "GREY", "INK", "METHODS", "ORANGE", "PURPLE", "RED", "SKY", "TEAL",
-           "caption", "ended", "explore", "factors", "forest", "forest_panels", "heat", "label", "learning", "learning_panels",
-           "live", "live_panel", "method", "panels", "run_count", "show", "survival", "survival_panels", "table",
-           "use_style"]
+__all__ = ["BLUE", "BROWN", "GREEN", "GREY", "INK", "METHODS", "ORANGE", "PURPLE", "RED", "SKY", "TEAL", "caption",
+           "ended", "explore", "factors", "filter_film", "forest", "forest_panels", "heat", "label", "learning",
+           "learning_panels", "live", "live_panel", "method", "panels", "run_count", "show", "survival",
+           "survival_panels", "table", "use_style"]
