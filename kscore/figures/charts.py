@@ -1,5 +1,6 @@
 """The charts of the collection: axes in, axes out; nothing is computed here."""
 
+import textwrap
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -25,17 +26,37 @@ def survival(curves: Mapping[str, Survival], ax: Axes, cap: int) -> Axes:
     return ax
 
 
-def survival_panels(rows: Sequence[Mapping[str, Mapping[str, Survival]]], cap: int, *, height: float = 4.2,
+def survival_panels(rows: Sequence[Mapping[str, Mapping[str, Survival]]], cap: int, *, height: float = 3.6,
                     legend: str = "below") -> Figure:
-    """Draw survival curves in rows of panels: the title of each panel, and its arms with their curves."""
-    fig, axes = panels(len(rows), len(rows[0]), height=height, width=12.0, sharex=True, sharey=True, squeeze=False)
+    """Draw survival curves in rows of panels: the title of each panel, and its arms with their curves.
+
+    One legend stands below all panels, or one in each, at the place that `legend` names.
+    """
+    columns = len(rows[0])
+    space = " " if columns < 3 else "\n"
+    fig, axes = panels(len(rows), columns, height=height, width=_width(columns), sharex=True, sharey=True,
+                       squeeze=False)
     for line, row in zip(axes, rows, strict=True):
         for ax, (title, curves) in zip(line, row.items(), strict=True):
             survival(curves, ax, cap)
             n = ", ".join(sorted({str(curve.n) for curve in curves.values()}))
-            label(ax, f"{title} (n = {n})", "training episodes" if ax in axes[-1] else "",
-                  "share of runs on their way" if ax in axes[:, 0] else "", legend=legend)
+            label(ax, f"{title}{space}(n = {n})", "training episodes" if ax in axes[-1] else "",
+                  "share of runs on their way" if ax in axes[:, 0] else "", legend=legend != "below" and legend)
+    if legend == "below":
+        _legend_below(fig)
     return fig
+
+
+def _width(columns: int) -> float:
+    """Return the width of a figure, in inches: that of a page, a little more for three panels in a row."""
+    return 8.0 if columns < 3 else 9.0
+
+
+def _legend_below(fig: Figure) -> None:
+    """Explain every line of a figure once, under its panels, in the order of the methods."""
+    lines = {text: line for ax in fig.axes for line, text in zip(*ax.get_legend_handles_labels(), strict=True)}
+    order = [look["label"] for look in METHODS.values() if look["label"] in lines]
+    fig.legend([lines[text] for text in order], order, loc="outside lower center", ncols=3, fontsize=10)
 
 
 def learning(curves: np.ndarray, arm: str, ax: Axes) -> Axes:
@@ -50,11 +71,11 @@ def learning(curves: np.ndarray, arm: str, ax: Axes) -> Axes:
     return ax
 
 
-def learning_panels(arms: Sequence[tuple[str, str, np.ndarray]], *, columns: int = 4, threshold: float | None = None,
+def learning_panels(arms: Sequence[tuple[str, str, np.ndarray]], *, columns: int = 2, threshold: float | None = None,
                     lowest: float | None = None) -> Figure:
     """Draw learning curves, a panel for each (title, method, curves); a threshold is dotted, `lowest` cuts the axis."""
     rows = -(-len(arms) // columns)
-    fig, axes = panels(rows, columns, height=2.8, width=12.0, sharex=True, sharey=True, squeeze=False)
+    fig, axes = panels(rows, columns, height=2.6, width=_width(columns), sharex=True, sharey=True, squeeze=False)
     for ax, (title, arm, curves) in zip(axes.flat, arms, strict=False):
         learning(curves, arm, ax)
         if threshold is not None:
@@ -87,8 +108,8 @@ def forest(rows: Sequence[tuple[str, Interval, str]], ax: Axes, *, none: float =
         look = METHODS[arm]
         ax.plot([interval.low, interval.high], [place, place], color=look["color"], linewidth=2)
         ax.plot(interval.estimate, place, color=look["color"], marker=look["marker"], markersize=7)
-        ax.annotate(f"{interval:.2f}", (1.02, place), xycoords=("axes fraction", "data"), va="center", fontsize=8)
-    ax.set_yticks(range(len(rows)), [text for text, _, _ in rows])
+        ax.annotate(f"{interval:.2f}", (1.02, place), xycoords=("axes fraction", "data"), va="center", fontsize=10)
+    ax.set_yticks(range(len(rows)), [text for text, _, _ in rows], fontsize=10)
     ax.set_ylim(len(rows) - 0.4, -0.6)
     ax.set_xscale("log", base=2)
     ax.xaxis.set_major_locator(_Factors(none))
@@ -96,17 +117,23 @@ def forest(rows: Sequence[tuple[str, Interval, str]], ax: Axes, *, none: float =
     return ax
 
 
-def forest_panels(tables: Mapping[str, pd.DataFrame], *, columns: int = 2, over: str = "the Z-Score",
+def forest_panels(tables: Mapping[str, pd.DataFrame], *, columns: int = 1, over: str = "the Z-Score",
                   published: float | None = None) -> Figure:
-    """Draw forest plots of tables of comparisons (`analysis.against`) by their titles; a published factor is dashed."""
-    rows, most = -(-len(tables) // columns), max(map(len, tables.values()))
-    fig, axes = panels(rows, columns, height=0.9 + 0.32 * most, width=13.0 if columns > 1 else 8.0, sharex=True,
-                       squeeze=False)
+    """Draw forest plots of tables of comparisons (`analysis.against`) by their titles; a published factor is dashed.
+
+    One stands below the other, so that labels and numbers can be read on a narrow page; a panel is as high as its
+    table needs.
+    """
+    rows = -(-len(tables) // columns)
+    lengths = [*map(len, tables.values())]
+    heights = [0.75 + 0.3 * max(lengths[row * columns:(row + 1) * columns]) for row in range(rows)]
+    fig, axes = panels(rows, columns, height=sum(heights) / rows, width=7.0 if columns == 1 else 6.0 * columns,
+                       sharex=True, squeeze=False, height_ratios=heights)
     for ax, (title, table) in zip(axes.flat, tables.items(), strict=False):
         forest(factors(table), ax)
         if published is not None:
             ax.axvline(published, color=INK, linewidth=1, linestyle="--")
-        label(ax, f"{title} (n = {table.factor.iloc[0].n})", "", "")
+        label(ax, textwrap.fill(f"{title} (n = {table.factor.iloc[0].n})", 52), "", "")
     for ax in _lowest(axes, len(tables)):
         ax.set_xlabel(f"improvement factor over {over}")
     return fig
