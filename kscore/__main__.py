@@ -115,9 +115,14 @@ def _parser() -> argparse.ArgumentParser:
                       among=course)
     student.add_argument("out", type=Path, help="folder for the copies")
     takes_chapters(student)
-    check = command("course check", _check, "run the checks on a filled-in copy and print the points of each exercise",
-                    among=course)
-    check.add_argument("file", type=Path, help="a filled-in student copy")
+    check = command("course check", _check, "run the checks on filled-in copies and give the points of each exercise",
+                    among=course, epilog="0 if every copy could be judged, whatever its points; 1 otherwise. "
+                    "Example: kscore course check handed_in --csv points.csv")
+    check.add_argument("copies", nargs="+", type=Path, metavar="file", help="a filled-in student copy, or a folder "
+                       "with copies in it, one folder per student for example")
+    check.add_argument("--jobs", type=_positive(int), default=os.cpu_count(),
+                       help="how many copies to judge at once (default: one per core)")
+    check.add_argument("--csv", type=Path, metavar="FILE", help="write a row for each copy and exercise into this file")
     check.add_argument("--timeout", type=_positive(int), metavar="SECONDS", default=60,
                        help="time that a cell of an exercise may take (default: 60)")
 
@@ -308,12 +313,22 @@ def _student(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
-    """Print the points; 0 if the answers passed all their checks."""
-    from kscore.chapters import course
+    """Print the points, of one copy or of a class; 0 if every copy could be judged."""
+    from kscore.chapters import course, marking
 
-    results = course.check(options.file, options.timeout)
-    console.say(course.table(results))
-    return 0 if not any(result.error for result in results) else 1
+    place = options.csv and marking.check_place(options.csv)
+    paths = marking.found(options.copies)
+    progress = console.Progress(len(paths))
+    copies = marking.check(paths, options.timeout, options.jobs, progress.step,
+                           lambda copy: progress.done(copy.name, copy.said))
+    if len(copies) > 1:
+        console.say(marking.summary(copies))
+    elif copies[0].results:
+        console.say(course.table(copies[0].results))
+    if place:
+        marking.write_csv(copies, place)
+        console.say(f"The points of every copy and exercise are in {place}")
+    return 0 if all(copy.results for copy in copies) else 1
 
 
 def _status(options: argparse.Namespace) -> int:

@@ -3,6 +3,7 @@
 What takes seconds to import is imported where it is used: other tests load this file too.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -74,6 +75,32 @@ def notebook(collection) -> Callable[..., Path]:
         jupytext.write(jupytext.read(path), path.with_suffix(".py"), fmt="py:percent")
         return path
 
+    return write
+
+
+@pytest.fixture
+def chapter(collection) -> Path:
+    """A chapter with exercises."""
+    import small_chapter
+
+    path = collection / "00_good.ipynb"
+    path.write_text(json.dumps(small_chapter.content()))
+    return path
+
+
+@pytest.fixture
+def fill(chapter, tmp_path) -> Callable[..., Path]:
+    """Write the chapter as a student hands it in: its solutions, but for the answers given by their number."""
+    from kscore.chapters import course
+
+    def write(answers: dict[int, str], change: Callable[[list], list] = lambda cells: cells) -> Path:
+        cells = notebooks.cells(chapter)
+        for one in cells:
+            number = course.name(one).removeprefix("00-")
+            one["source"] = answers.get(int(number), one["source"]) if number.isdecimal() else one["source"]
+        filled = tmp_path / "handed in by somebody.ipynb"
+        filled.write_text(json.dumps(notebooks.read(chapter) | {"cells": change(cells)}))
+        return filled
     return write
 
 

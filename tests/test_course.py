@@ -6,6 +6,7 @@ import re
 from types import SimpleNamespace
 
 import pytest
+from small_chapter import DOUBLE, cell, exercise
 
 from kscore import __main__
 from kscore.chapters import course, notebooks
@@ -15,67 +16,8 @@ pytestmark = pytest.mark.usefixtures("descendants")
 each_chapter = pytest.mark.parametrize("path", notebooks.find(), ids=lambda path: path.stem)
 
 
-def exercise(number, answer, check, points=1, read=False):
-    """The two cells of an exercise, with nbgrader's marks."""
-    common = {"schema_version": 3, "task": False}
-    first = common | {"grade_id": f"00-{number}", "grade": read, "locked": False, "solution": True}
-    second = common | {"grade_id": f"00-{number}-check", "grade": not read, "locked": True, "solution": False}
-    (first if read else second)["points"] = points
-    return [cell(answer, nbgrader=first, tags=["solution"]), cell(check, nbgrader=second, tags=["check"])]
-
-
-def cell(source, **metadata):
-    return {"cell_type": "code", "id": f"c{abs(hash(source)) % 10**9}", "metadata": metadata, "source": source,
-            "outputs": [{"output_type": "stream", "name": "stdout", "text": "hello"}], "execution_count": 7}
-
-
-DOUBLE = '''def double(x):
-    """Return twice as much."""
-    ### BEGIN SOLUTION
-    return 2 * x
-    ### END SOLUTION
-
-
-six = 0
-### BEGIN SOLUTION
-six = double(3)
-### END SOLUTION'''
-DOUBLED = '''assert double(1) == 2, "twice one"
-assert six == 6
-### BEGIN HIDDEN TESTS
-assert double(-1) == -2, "below zero"
-### END HIDDEN TESTS'''
-TEXT = 'why = ""\n### BEGIN SOLUTION\nwhy = "because"\n### END SOLUTION'
-
-
-@pytest.fixture
-def chapter(collection):
-    """A chapter with four exercises, the last of them for a teacher to read."""
-    cells = [cell("size: int = 1  # how many", tags=["parameters"]), cell("import os\nassert size == 2"),
-             *exercise(1, DOUBLE, DOUBLED, points=2),
-             *exercise(2, "a = 0\n### BEGIN SOLUTION\na = 1\n### END SOLUTION", "assert a == 1"),
-             *exercise(3, "b = 0\n### BEGIN SOLUTION\nb = 1\n### END SOLUTION", "assert b == 1, 'b is one'"),
-             *exercise(4, TEXT, "assert why", points=3, read=True), cell("raise SystemError('not for students')")]
-    path = collection / "00_good.ipynb"
-    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    content = {"cells": cells, "metadata": {"kernelspec": kernel, "jupytext": {"formats": "ipynb,py:percent"}},
-               "nbformat": 4, "nbformat_minor": 5}
-    path.write_text(json.dumps(content))
-    return path
-
-
-@pytest.fixture
-def fill(chapter, tmp_path):
-    """Write the chapter as a student hands it in: its solutions, but for the answers given by their number."""
-    def write(answers, change=lambda cells: cells):
-        cells = notebooks.cells(chapter)
-        for one in cells:
-            number = course.name(one).removeprefix("00-")
-            one["source"] = answers.get(int(number), one["source"]) if number.isdecimal() else one["source"]
-        filled = tmp_path / "handed in by somebody.ipynb"
-        filled.write_text(json.dumps(notebooks.read(chapter) | {"cells": change(cells)}))
-        return filled
-    return write
+def tags(one):
+    return one["metadata"].get("tags", [])
 
 
 def errors(results):
@@ -105,8 +47,18 @@ def test_a_student_copy_has_no_outputs_and_no_pair(chapter, tmp_path):
     copy = notebooks.read(course.student(tmp_path / "class")[0])
     assert all(one["outputs"] == [] and one["execution_count"] is None for one in copy["cells"])
     assert "jupytext" not in copy["metadata"]
-    assert [one["metadata"] for one in copy["cells"]] == [one["metadata"] for one in notebooks.cells(chapter)]
     assert [path.name for path in (tmp_path / "class").iterdir()] == ["00_good.ipynb"]
+
+
+def test_a_student_copy_has_its_answers_and_checks_open_and_no_stub_beside_them(chapter, tmp_path):
+    copy, whole = notebooks.cells(*course.student(tmp_path)), notebooks.cells(chapter)
+    assert [tags(one) for one in whole[2:5]] == [["stub"], ["solution", "hide-input"], ["check", "hide-input"]]
+    assert whole[3]["metadata"]["jupyter"] == {"source_hidden": True}
+    assert [one["id"] for one in copy] == [one["id"] for one in whole if "stub" not in tags(one)]
+    assert [tags(one) for one in copy[2:4]] == [["solution"], ["check"]]
+    assert not any("jupyter" in one["metadata"] for one in copy if course.name(one))
+    plot = [one["metadata"] for one in copy if "plot" in one["source"]]
+    assert plot == [{"tags": ["hide-input"], "jupyter": {"source_hidden": True}}]  # what only draws stays folded
 
 
 def test_an_untouched_copy_is_written_again_and_a_filled_in_one_is_not(chapter, tmp_path, capsys):
@@ -177,7 +129,7 @@ def without_checks(cells):
 
 def test_what_went_wrong_is_told_whatever_became_of_the_checks(fill, capsys):
     wrong = {1: DOUBLE.replace("2 * x", "abs(2 * x)"), 2: "a = = 1", 4: "why = ''"}
-    assert __main__.main(["course", "check", str(fill(wrong, without_checks))]) == 1
+    assert __main__.main(["course", "check", str(fill(wrong, without_checks))]) == 0  # it could be judged
     assert capsys.readouterr().out == """exercise  points  out of
 00-1           0       2  below zero
 00-2           0       1  SyntaxError: invalid syntax (line 1)
@@ -191,7 +143,7 @@ def test_cells_that_a_student_added_are_executed_and_deleted_answers_are_missed(
     def change(cells):
         helper = cell("def twice(x):\n    return x + x")
         kept = [one for one in cells if course.name(one) != "00-2"]
-        return [*kept[:2], helper, *kept[2:]]
+        return [*kept[:3], helper, *kept[3:]]
 
     results = course.check(fill({1: "def double(x):\n    return twice(x)\n\nsix = 6"}, change))
     assert errors(results) == ["", "not solved yet", "", ""]
@@ -212,7 +164,7 @@ def test_a_loop_and_a_crash_cost_their_own_exercises_only(fill):
 
 def test_only_cells_of_exercises_have_a_limit(chapter):
     cells = course.assembled(notebooks.read(chapter), notebooks.read(chapter), limit=5, names=[])["cells"]
-    assert [one["metadata"].get("limit") for one in cells] == [None, None] + [5] * 8
+    assert [one["metadata"].get("limit") for one in cells] == [None, None, 5, 5, None, 5, 5, 5, 5, 5, 5]
 
 
 def test_a_chapter_that_does_not_come_to_its_exercises_is_told(fill, chapter):
@@ -223,12 +175,15 @@ def test_a_chapter_that_does_not_come_to_its_exercises_is_told(fill, chapter):
 
 
 @pytest.mark.parametrize(("content", "told"), [
-    ("nothing", "is not a notebook"), ('{"cells": [], "metadata": {}}', "with exercises of none")])
+    ("nothing", "is not a notebook"), ('{"cells": [], "metadata": {}}', "got exercises of none in"),
+    (json.dumps({"cells": exercise(1, "a", "b") + exercise(2, "a", "b")}).replace("00-1", "77-1"),
+     "got exercises of 00 and 77 in"),
+    (json.dumps({"cells": exercise(1, "a", "b")}).replace("00-1", "77-1"), "got exercises of 77 in")])
 def test_a_file_that_is_no_copy_of_a_chapter_is_refused(chapter, tmp_path, capsys, content, told):
     (tmp_path / "mine.ipynb").write_text(content)
-    assert __main__.main(["course", "check", str(tmp_path / "mine.ipynb")]) == 2
-    assert told in capsys.readouterr().err
-    assert __main__.main(["course", "check", str(tmp_path / "none.ipynb")]) == 1
+    assert __main__.main(["course", "check", str(tmp_path / "mine.ipynb")]) == 1
+    said = capsys.readouterr()
+    assert told in said.err and "mine.ipynb" in said.err and said.out == ""
 
 
 # The chapters
@@ -250,12 +205,28 @@ def test_every_exercise_has_a_solution_and_every_graded_one_hidden_tests(path):
     cells = {course.name(one): one for one in notebooks.cells(path) if course.name(one)}
     for one in course.exercises(notebooks.read(path)):
         answer, check = cells[one.name], cells[f"{one.name}-check"]
-        assert answer["metadata"]["tags"] == ["solution"] and check["metadata"]["tags"] == ["check"]
+        assert tags(answer) == ["solution", "hide-input"] and tags(check) == ["check", "hide-input"]
         assert course.SOLUTION.search(answer["source"]) and "assert" in course.HIDDEN.sub("", check["source"])
         hidden = course.HIDDEN.search(check["source"])
         assert bool(hidden) != one.read
         tests = ast.walk(ast.parse(hidden[0])) if hidden else []
         assert all(test.msg for test in tests if isinstance(test, ast.Assert)), "it has to say what it tested"
+
+
+SOLUTION = re.compile(r"^ *### BEGIN SOLUTION\n.*?### END SOLUTION *\n?", re.MULTILINE | re.DOTALL)
+
+
+@each_chapter
+def test_a_stub_is_followed_by_its_answer_and_that_by_its_check(path):
+    cells = notebooks.cells(path)
+    stubs = [place for place, one in enumerate(cells) if "stub" in tags(one)]
+    names = [exercise.name for exercise in course.exercises(notebooks.read(path))]
+    assert [course.name(cells[place + 1]) for place in stubs] == names
+    assert [course.name(cells[place + 2]) for place in stubs] == [f"{name}-check" for name in names]
+    for place in stubs:
+        stub, answer = cells[place], cells[place + 1]
+        assert tags(stub) == ["stub"] and not course.name(stub)
+        assert stub["source"].strip() == SOLUTION.sub("", answer["source"]).strip(), course.name(answer)
 
 
 @each_chapter

@@ -153,7 +153,7 @@ def test_what_an_answer_says_stays_in_its_line(hand_in, capsys):
         "raise ValueError('\\x1b[31mred\\x1b[0m\\x1b[1A\\x1b]0;title\\x07 \\u202e987\\u2066\\x00\\x9b2K')",
         "raise type('Long\\n', (Exception,), {})(1000 * 'x')", "assert False", "raise ValueError('\\ud800')",
         "raise AssertionError('\\x00\\u200b')")
-    assert __main__.main(["course", "check", str(copy)]) == 1
+    assert __main__.main(["course", "check", str(copy)]) == 0
     out = capsys.readouterr().out
     lines = out.removesuffix("\n").split("\n")
     assert [line[:24] for line in lines] == [
@@ -168,7 +168,7 @@ def test_what_an_answer_says_stays_in_its_line(hand_in, capsys):
 def test_nor_does_the_name_of_an_exercise_say_more_than_a_line(hand_in, capsys):
     copy = hand_in("a1 = 1", "a2 = 1")
     copy.write_text(copy.read_text().replace("00-2", f"\\u202e\\r{FALSE_SUM}-2"))
-    assert __main__.main(["course", "check", str(copy)]) == 2
+    assert __main__.main(["course", "check", str(copy)]) == 1
     assert capsys.readouterr().err.removesuffix("\n").isprintable()
 
 
@@ -176,8 +176,8 @@ def test_nor_does_the_name_of_an_exercise_say_more_than_a_line(hand_in, capsys):
 def test_a_copy_with_broken_cells_is_refused(tmp_path, capsys, broken):
     path = tmp_path / "mine.ipynb"
     path.write_text(json.dumps({"cells": [{"cell_type": "code", "source": "a1 = 1"} | broken], "metadata": {}}))
-    assert __main__.main(["course", "check", str(path)]) == 2
-    assert capsys.readouterr().err == "kscore: mine.ipynb is not a notebook\n"
+    assert __main__.main(["course", "check", str(path)]) == 1
+    assert capsys.readouterr().err == f"{path}: not judged: mine.ipynb is not a notebook (1 of 1)\n"
 
 
 # The machine
@@ -190,7 +190,7 @@ def test_a_copy_that_cannot_be_written_is_told_without_a_table(hand_in, monkeypa
     monkeypatch.setattr(course, "_write", lambda _, path: (_ for _ in ()).throw(OSError(errno.ENOSPC, FULL, str(path))))
     assert __main__.main(["course", "check", str(copy)]) == 1
     told = capsys.readouterr()
-    assert told.out == "" and told.err.startswith(f"kscore: {FULL}: ")
+    assert told.out == "" and told.err.startswith(f"{copy}: not judged: {FULL}: ")
 
 
 @pytest.mark.parametrize(("cell", "error"), [
@@ -198,10 +198,10 @@ def test_a_copy_that_cannot_be_written_is_told_without_a_table(hand_in, monkeypa
     (1, f"OSError: [Errno {errno.ENOSPC}] {FULL}")], ids=["in an answer", "before any cell", "in the chapter"])
 def test_what_the_machine_refuses_is_told_without_a_table(hand_in, monkeypatch, capsys, cell, error):
     copy = hand_in("a1 = 1", "a2 = 1")
-    monkeypatch.setattr(runner, "supervise", lambda task: Outcome(task.name, "failed", 1.0, error, cell))
+    monkeypatch.setattr(runner, "supervise", lambda task, **_: Outcome(task.name, "failed", 1.0, error, cell))
     assert __main__.main(["course", "check", str(copy)]) == 1
     told = capsys.readouterr()
-    assert told.out == "" and told.err == f"kscore: the copy could not be executed: {error}\n"
+    assert told.out == "" and f"{copy}: not judged: the copy could not be executed: {error} (1 of 1)\n" == told.err
 
 
 def test_a_notebook_that_cannot_be_saved_costs_no_points(hand_in, command_line):

@@ -21,7 +21,7 @@ ROOMS = {
     "rl": ["environments", "cartpoles", "config", "networks", "policies", "algorithms", "training"],
     "study": ["plan", "records", "store", "cluster", "workers", "running", "migrate"],
     "analysis": ["stats", "verdicts", "comparisons", "claims", "baselines"],
-    "figures": ["style", "tables", "charts", "films", "sliders"],
+    "figures": ["style", "tables", "charts", "diagrams", "films", "sliders"],
     "chapters": ["notebooks", "parameters", "status", "kernel", "pages", "runner", "execute", "judge", "course",
                  "marking", "footer", "lab"],
 }

@@ -1,9 +1,9 @@
 """The course: copies of the chapters for students, and points for the exercises of a copy that has been filled in.
 
-An exercise is a stub, for readers, and two cells that carry nbgrader's marks, folded where they are read. The answer, `NN-k`, has its solution between `### BEGIN SOLUTION`
-and `### END SOLUTION`. The check, `NN-k-check`, follows it; what students do not get to see of it stands between
-`### BEGIN HIDDEN TESTS` and `### END HIDDEN TESTS`. Where the points are on the answer, a teacher reads it, and the
-check looks at its form only.
+An exercise is a stub, for readers, and two cells that carry nbgrader's marks, folded where they are read. The answer,
+`NN-k`, has its solution between `### BEGIN SOLUTION` and `### END SOLUTION`. The check, `NN-k-check`, follows it; what
+students do not get to see of it stands between `### BEGIN HIDDEN TESTS` and `### END HIDDEN TESTS`. Where the points
+are on the answer, a teacher reads it, and the check looks at its form only.
 
 Points are no proof against cheating. A check runs in the kernel of the answers, because it calls what they define: code
 that is written against this module can forge any result, and the solutions are public. `Judge` guards against tricks
@@ -12,6 +12,7 @@ that work on checks in general.
 
 import ast
 import errno
+import functools
 import json
 import os
 import re
@@ -20,7 +21,7 @@ import symtable
 import tempfile
 import unicodedata
 import uuid
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -31,6 +32,7 @@ from kscore.chapters.status import Outcome, Task
 SOLUTION = re.compile(r"^( *)### BEGIN SOLUTION\n.*?### END SOLUTION *$", re.MULTILINE | re.DOTALL)
 STUB = r"\1# YOUR SOLUTION, in place of the next line\n\1raise NotImplementedError"
 HIDDEN = re.compile(r"\n*^ *### BEGIN HIDDEN TESTS\n.*?### END HIDDEN TESTS *$", re.MULTILINE | re.DOTALL)
+Supervisor = Callable[[Task], Outcome]
 MARK = "kscore_copy"
 """Names what a student copy said when it was written, in its metadata: so it can be seen if it was worked on."""
 
@@ -67,6 +69,11 @@ def is_answer(cell: dict) -> bool:
     return bool(_mark(cell).get("solution"))
 
 
+def _is_stub(cell: dict) -> bool:
+    """Say whether a cell shows readers what to write; students have it in the answer."""
+    return "stub" in cell["metadata"].get("tags", [])
+
+
 def _mark(cell: dict) -> dict:
     return cell["metadata"].get("nbgrader", {})
 
@@ -97,7 +104,7 @@ def student(out: Path, patterns: Iterable[str] = ()) -> list[Path]:
 
 def student_copy(chapter: dict) -> dict:
     """Return a chapter without its solutions, hidden tests and outputs, and paired with no text file."""
-    cells = [_for_students(cell) for cell in chapter["cells"] if "stub" not in cell["metadata"].get("tags", [])]
+    cells = [_for_students(cell) for cell in chapter["cells"] if not _is_stub(cell)]
     kept = {key: value for key, value in chapter["metadata"].items() if key != "jupytext"}
     return chapter | {"cells": cells, "metadata": kept | {MARK: notebooks.digest(cells)}}
 
@@ -123,26 +130,29 @@ def _write(notebook: dict, path: Path) -> None:
 
 # Points for a copy
 
-def check(copy: Path, limit: int = 60) -> list[Result]:
+def check(copy: Path, limit: int = 60, supervise: Supervisor | None = None) -> list[Result]:
     """Execute the answers of a copy with the chapter's own checks, in a process of its own, and say how each went.
 
     An exercise in which a cell takes more than `limit` seconds, or which ends the kernel, has failed; the others have
     not. The chapter's own cells have the parameters of its quick profile, and no limit. Where the machine fails, and
-    not the copy, nothing is said about the exercises: an OSError is raised.
+    not the copy, nothing is said about the exercises: an OSError is raised. `supervise` is `runner.supervise` unless
+    somebody wants to watch, or to stop, the work.
     """
     runner.need_packages()
     answers = notebooks.read(copy)
     source = _chapter_of(answers, copy)
     found = exercises(notebooks.read(source))
-    errors = _errors(source, answers, limit, [exercise.name for exercise in found])
+    execute = functools.partial(_execute, stem=source.stem, supervise=supervise or runner.supervise)
+    errors = _errors(source, answers, limit, [exercise.name for exercise in found], execute)
     return [Result(exercise, _shown(errors[exercise.name])) for exercise in found]
 
 
-def _errors(source: Path, copy: dict, limit: int, names: list[str]) -> dict[str, str]:
+def _errors(source: Path, copy: dict, limit: int, names: list[str],
+            execute: Callable[[dict], tuple[list[dict], Outcome]]) -> dict[str, str]:
     """Execute the named answers of a copy and return what went wrong in each; one by one if they do not end well."""
     chapter = notebooks.read(source)
     together, proofs = _guarded(assembled(chapter, copy, limit, names), chapter)
-    cells, outcome = _execute(together, source.stem)
+    cells, outcome = execute(together)
     if cells:
         return {exercise: _error(cells, exercise, proofs[exercise]) for exercise in names}
     begun = ["exercise" in cell["metadata"] for cell in together["cells"][:outcome.cell or 0]]
@@ -153,7 +163,7 @@ def _errors(source: Path, copy: dict, limit: int, names: list[str]) -> dict[str,
         return dict.fromkeys(names, f"the chapter did not come so far: cell {place}: {outcome.error}")
     if len(names) == 1:
         return {names[0]: outcome.error}
-    return {exercise: _errors(source, copy, limit, [exercise])[exercise] for exercise in names}
+    return {exercise: _errors(source, copy, limit, [exercise], execute)[exercise] for exercise in names}
 
 
 def _is_trouble(outcome: Outcome, answered: bool) -> bool:
@@ -169,10 +179,11 @@ def _chapter_of(copy: dict, path: Path) -> Path:
         numbers = sorted({name(cell).split("-")[0] for cell in copy["cells"] if is_answer(cell)})
     except (KeyError, TypeError, AttributeError):  # there are cells without metadata, or with something else in it
         raise ValueError(f"{path.name} is not a notebook") from None
-    if len(numbers) != 1:
-        raise ValueError(f"file must be a copy of one chapter, as `kscore course student` writes it, got {path} "
-                         f"with exercises of {_in_a_line(' and '.join(numbers)) or 'none'}")
-    return notebooks.find(numbers)[0]
+    chapters = {chapter.stem.split("_")[0]: chapter for chapter in notebooks.find()}
+    if len(numbers) != 1 or numbers[0] not in chapters:
+        raise ValueError(f"file must be a copy of one chapter, as `kscore course student` writes it, got exercises of "
+                         f"{in_a_line(' and '.join(numbers))[:40] or 'none'} in {path}")
+    return chapters[numbers[0]]
 
 
 def assembled(chapter: dict, copy: dict, limit: int, names: Collection[str]) -> dict:
@@ -188,7 +199,7 @@ def assembled(chapter: dict, copy: dict, limit: int, names: Collection[str]) -> 
     for cell in chapter["cells"]:
         own = added.get(name(cell), []) + answers.get(name(cell), []) if name(cell) else []
         cells += [_may_fail(one, name(cell), limit) for one in own]
-        if not is_answer(cell):
+        if not is_answer(cell) and not _is_stub(cell):
             cells.append(_may_fail(cell, name(cell), limit, check=True) if name(cell) else cell)
     last = max(index for index, cell in enumerate(cells) if "exercise" in cell["metadata"])
     return chapter | {"cells": cells[:last + 1]}
@@ -252,13 +263,15 @@ def _bound(chapter: dict) -> list[str]:
             if symbol.is_assigned()]
 
 
-def _execute(together: dict, stem: str) -> tuple[list[dict], Outcome]:
+def _execute(together: dict, stem: str, supervise: Supervisor) -> tuple[list[dict], Outcome]:
     """Execute a notebook; return its cells, none if it did not come to its end, and how it ended, in its own cells."""
     quick = parameters.profile("quick").get(stem, {})
     with tempfile.TemporaryDirectory(prefix="k") as folder:
         task = Task(Path(folder) / "copy.ipynb", Path(folder) / "executed.ipynb", quick)
         _write(together, task.source)
-        outcome, cells = runner.supervise(task), []
+        outcome, cells = supervise(task), []
+        if outcome.status == "interrupted":
+            raise InterruptedError(outcome.error)
         with suppress(OSError, ValueError):  # what did not end may have left nothing, or half a notebook
             cells = notebooks.cells(task.target)
     ended = any(cell["id"] == together["cells"][-1]["id"] and cell["execution_count"] for cell in cells)
@@ -286,10 +299,10 @@ def _told(error: dict) -> str:
 
 def _shown(error: str) -> str:
     """Return an error in a line; one that has nothing to show is still an error."""
-    return error and (_in_a_line(error) or "an error without words")
+    return error and (in_a_line(error) or "an error without words")
 
 
-def _in_a_line(text: str) -> str:
+def in_a_line(text: str) -> str:
     """Return what somebody else wrote as a short line: nothing in it moves the cursor, or the letters around it."""
     plain = re.sub(r"\x1b\[[0-?]*[ -/]*[@-~]", "", text)  # colours
     shown = "".join(" " if unicodedata.category(letter)[0] == "C" else letter for letter in plain)

@@ -70,8 +70,13 @@ def run(todo: list[Task], out: Path, *, jobs: int = 1, timeout: float | None = N
         ended(outcome)
         return outcome
 
+    return at_once(do, todo, jobs, stop)
+
+
+def at_once(do: Callable[[object], object], todo: Iterable[object], jobs: int, stop: threading.Event) -> list:
+    """Return what becomes of each, `jobs` at once, in their order; what ends the waiting is a word to stop."""
     with ThreadPoolExecutor(jobs) as pool:
-        futures = [pool.submit(do, task) for task in todo]
+        futures = [pool.submit(do, one) for one in todo]
         try:
             wait(futures)
         except BaseException:
