@@ -191,6 +191,10 @@ five = [0.005, 0.03, 0.2 / 3, 0.05125, 0.3]
 def unpaired_interval(a, b, draws=10_000):
     chosen = np.random.default_rng(2).integers(len(a), size=(draws, len(a)))
     return tuple(np.quantile(b[chosen].mean(axis=1) / a[chosen].mean(axis=1), [0.025, 0.975]))
+
+
+times_a = np.random.default_rng(4).gamma(4.0, 30.0, 50)
+times_b = 1.5 * times_a
 """,
     # forgets the other tail
     "08-3": """
@@ -200,6 +204,17 @@ most = 1
     "08-4": """
 early = stats.Times(np.array([10, 10, 20, 20]), np.array([True, True, True, True]))
 late = stats.Times(np.array([200, 200, 200, 200]), np.array([True, True, True, True]))
+tie = 300
+""",
+    # the returns of training, in which the policy also explores
+    "08-5": """
+def rate_study(rates, seeds, episodes):
+    configs = {rate: replace(released.configs["zscore"], learning_rate=rate, max_episodes=episodes) for rate in rates}
+    return pd.DataFrame({rate: {seed: np.mean(train(config, seed)["train_returns"]) for seed in seeds}
+                         for rate, config in configs.items()})
+
+
+ahead = 1.0
 """,
     # no difference, so nothing to report
     "09-1": """
