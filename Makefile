@@ -4,18 +4,17 @@ VENV := .venv
 BIN := $(VENV)/bin
 # What a target needs is an extra of pyproject.toml; the stamp of an extra says that it is installed.
 NOTEBOOKS_READY := $(VENV)/.installed-notebooks
-BOOK_READY := $(VENV)/.installed-book
 TEST_READY := $(VENV)/.installed-test
 BENCH_READY := $(VENV)/.installed-bench
 CHAPTERS := $(wildcard notebooks/*.py)
 
-.PHONY: help run test lab sync publish report study book slides lint bench clean
+.PHONY: help run test lab student sync publish report study book slides lint bench clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: $(NOTEBOOKS_READY)  ## execute every chapter into build/ and write an HTML page of each
+run: $(NOTEBOOKS_READY)  ## execute every chapter and build a site of them, build/index.html
 	@$(BIN)/python -m kscore run
 
 test: $(TEST_READY)  ## run the tests: code, chapters, exercises, book and slides
@@ -24,7 +23,13 @@ test: $(TEST_READY)  ## run the tests: code, chapters, exercises, book and slide
 	@$(BIN)/python -m pytest
 
 lab: $(NOTEBOOKS_READY)  ## open the chapters in JupyterLab (options: make lab ARGS="--no-browser")
+	@echo "These are the chapters with their solutions; 'make student' opens copies without them, in build/class."
 	@$(BIN)/jupyter lab --ServerApp.contents_manager_class=kscore.chapters.lab.Chapters --notebook-dir=notebooks $(ARGS)
+
+student: $(NOTEBOOKS_READY)  ## open copies without solutions in JupyterLab, build/class; yours to work in, and kept
+	@$(BIN)/python -m kscore course student build/class --keep
+	@echo "Points for your answers: .venv/bin/kscore course check build/class/01_filter_derivation.ipynb"
+	@$(BIN)/jupyter lab --notebook-dir=build/class $(ARGS)
 
 sync: $(NOTEBOOKS_READY)  ## carry edits between the .py and .ipynb of each pair
 	@$(BIN)/jupytext --quiet --sync $(CHAPTERS)
@@ -38,15 +43,17 @@ report: $(NOTEBOOKS_READY)  ## write the replication report as one printable fil
 study: $(NOTEBOOKS_READY)  ## train what the archive of recorded runs lacks, and append it (hours from nothing; can be stopped)
 	@$(BIN)/python -m kscore study --record
 
-book: $(BOOK_READY)  ## bind the published chapters to a book, build/book/index.html
+book: $(NOTEBOOKS_READY)  ## build the same site from the published chapters, without executing any, build/book/index.html
+	@echo "Binding the published chapters: about a minute ..."
 	@rm -rf build/book
-	@$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -c docs . build/book
-	@echo "The book is in build/book/index.html"
+	@start=`date +%s`; $(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -c docs . build/book \
+	  && echo "The book took $$((`date +%s` - start)) s; open build/book/index.html"
 
-slides: $(BOOK_READY)  ## make the slides of the lectures, build/slides/index.html
+slides: $(NOTEBOOKS_READY)  ## make the slides of the lectures, build/slides/index.html
+	@echo "Making the slides of four lectures: some seconds ..."
 	@rm -rf build/slides
 	@$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -b revealjs docs/slides build/slides
-	@echo "The slides are in build/slides/index.html"
+	@echo "The slides are there; open build/slides/index.html"
 
 lint: $(TEST_READY)  ## check the code with ruff
 	@$(BIN)/ruff check .
@@ -54,8 +61,8 @@ lint: $(TEST_READY)  ## check the code with ruff
 bench: $(BENCH_READY)  ## measure speed side by side with peers, as ratios
 	@worst=0; for part in filter training batch; do $(BIN)/python benchmarks/$${part}_speed.py || worst=1; done; exit $$worst
 
-clean:  ## remove build/ (keep the environment and everything recorded)
-	rm -rf build
+clean:  ## empty build/ (keep the environment, everything recorded, and the student copies in build/class)
+	@test ! -d build || find build -mindepth 1 -maxdepth 1 ! -name class -exec rm -rf {} +
 
 $(VENV)/.installed-%: pyproject.toml constraints.txt
 	@command -v "$(PYTHON)" >/dev/null || { echo "K-Score needs Python 3.11 or newer, and '$(PYTHON)' was not found."; exit 1; }
@@ -65,4 +72,4 @@ $(VENV)/.installed-%: pyproject.toml constraints.txt
 	@echo "Setting up $(VENV) for '$*' (once; a few minutes) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$*]'
-	@touch $(if $(filter test,$*),$(NOTEBOOKS_READY) $(BOOK_READY)) $@  # the tests' extra holds these
+	@touch $(if $(filter test,$*),$(NOTEBOOKS_READY)) $@  # the tests' extra holds these

@@ -115,6 +115,8 @@ def _parser() -> argparse.ArgumentParser:
                       among=course)
     student.add_argument("out", type=Path, help="folder for the copies")
     takes_chapters(student)
+    student.add_argument("--keep", action="store_true", help="leave copies in the folder that were worked on as they "
+                         "are, and write the others; without it, nothing is written then")
     check = command("course check", _check, "run the checks on filled-in copies and give the points of each exercise",
                     among=course, epilog="0 if every copy could be judged, whatever its points; 1 otherwise. "
                     "Example: kscore course check handed_in --csv points.csv")
@@ -307,8 +309,8 @@ def _report(options: argparse.Namespace) -> int:
 def _student(options: argparse.Namespace) -> int:
     from kscore.chapters import course
 
-    written = course.student(options.out, options.chapters)
-    console.say(f"written into {options.out}: " + ", ".join(path.stem for path in written))
+    written = course.student(options.out, options.chapters, options.keep)
+    console.say(f"written into {options.out}: " + (", ".join(path.stem for path in written) or "nothing"))
     return 0
 
 

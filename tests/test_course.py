@@ -99,6 +99,16 @@ def test_no_copy_is_written_if_one_cannot_be(chapter, tmp_path):
     assert [path.stem for path in course.student(tmp_path, ["00"])] == ["00_good"]
 
 
+def test_what_was_worked_on_can_be_kept_while_the_others_are_written(chapter, tmp_path, capsys):
+    (chapter.parent / "01_more.ipynb").write_bytes(chapter.read_bytes())
+    (tmp_path / "01_more.ipynb").write_text("mine")
+    assert __main__.main(["course", "student", str(tmp_path), "--keep"]) == 0
+    assert capsys.readouterr().out == f"written into {tmp_path}: 00_good\n"
+    assert (tmp_path / "01_more.ipynb").read_text() == "mine"
+    assert __main__.main(["course", "student", str(tmp_path), "01", "--keep"]) == 0
+    assert capsys.readouterr().out == f"written into {tmp_path}: nothing\n"
+
+
 def test_an_interruption_leaves_the_old_copy(chapter, tmp_path, monkeypatch):
     path, = course.student(tmp_path)
     before = path.read_bytes()

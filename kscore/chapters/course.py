@@ -87,13 +87,18 @@ def exercises(chapter: dict) -> list[Exercise]:
 
 # Copies for students
 
-def student(out: Path, patterns: Iterable[str] = ()) -> list[Path]:
-    """Write student copies of chapters into a folder and return their paths; none if one there was worked on."""
+def student(out: Path, patterns: Iterable[str] = (), keep: bool = False) -> list[Path]:
+    """Write student copies of chapters into a folder and return their paths.
+
+    If one that is there was worked on, it is kept and the others are written, where that is wanted; or else none is.
+    """
     copies = {out / source.name: student_copy(notebooks.read(source)) for source in notebooks.find(patterns)}
-    for path in copies:
-        if path.exists() and not _untouched(path):
-            raise ValueError(f"out must not hold work of others, but {path} was worked on, or is no student copy: "
-                             "move it away, name the other chapters, or choose another folder")
+    worked_on = [path for path in copies if path.exists() and not _untouched(path)]
+    if worked_on and not keep:
+        raise ValueError(f"out must not hold work of others, but {worked_on[0]} was worked on, or is no student copy: "
+                         "move it away, name the other chapters, choose another folder, or --keep it")
+    for path in worked_on:
+        del copies[path]
     out.mkdir(parents=True, exist_ok=True)
     for path, copy in copies.items():
         written = path.with_suffix(".new")
