@@ -15,8 +15,9 @@ from PIL import Image
 from kscore import figures
 from kscore.analysis import stats
 from kscore.analysis.stats import Interval, Survival, Times
-from kscore.figures import METHODS, style
+from kscore.figures import METHODS, diagrams, style
 from kscore.project import NOTEBOOKS
+from kscore.rl import RunConfig
 from kscore.study.plan import ARMS
 
 
@@ -625,3 +626,22 @@ def test_a_film_has_its_own_settings_and_no_other_form():
 def test_the_film_that_the_readme_shows_is_there():
     with Image.open(NOTEBOOKS / "figures" / "filter.gif") as picture:
         assert (picture.format, picture.n_frames) == ("GIF", 60)
+
+
+# Diagrams
+
+def test_every_algorithm_shows_where_its_normalizers_stand():
+    fig = diagrams.doors()
+    drawn = {ax.get_title(loc="left"): [text.get_text() for text in ax.texts] for ax in fig.axes}
+    assert [title.partition(",")[0] for title in drawn] == ["REINFORCE", "actor-critic", "GAE", "PPO"]
+    for title, words in drawn.items():
+        config = RunConfig.preset("CartPole-v1", title.partition(",")[0].lower().replace("-", "_"))
+        assert words.count(diagrams.NORMALIZER) == 1
+        assert words.count(diagrams.SECOND) == config.normalize_advantages
+        assert ("critic V" in words) == (config.algorithm != "reinforce")
+
+
+def test_arrows_go_from_box_to_box():
+    for sketch in diagrams.DOORS:
+        assert all(start in sketch.boxes and end in sketch.boxes for start, end, _ in sketch.arrows)
+        assert {place for start, end, _ in sketch.arrows for place in (start, end)} == set(sketch.boxes)
