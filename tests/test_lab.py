@@ -39,6 +39,22 @@ def command_of_make_lab():
     return shlex.split(recipe[1])
 
 
+def test_student_copies_are_opened_where_they_are_written_and_outlive_a_cleaning(tmp_path):
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    recipe = re.search(r"^student:.*\n((?:\t.*\n)+)", makefile, re.M)[1]
+    written = re.search(r"course student (\S+) --keep", recipe)[1]
+    opened = re.search(r"--notebook-dir=(\S+)", recipe)[1]
+    assert written == opened and written in re.search(r"^lab:.*\n((?:\t.*\n)+)", makefile, re.M)[1]
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    for name in (f"{written}/mine.ipynb", "build/book/index.html", "build/status.jsonl"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    for _ in range(2):
+        subprocess.run(["make", "clean"], cwd=tmp_path, check=True, capture_output=True)
+    assert [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()] == [
+        "Makefile", f"{written}/mine.ipynb"]
+
+
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory):
     """The address of a JupyterLab on copies of the chapters, and their folder."""
