@@ -231,7 +231,20 @@ def seeds_needed(pilot, factor):
 """,
     # a plan of three words
     "09-4": """
-seeds_an_arm, plan = 10, "More seeds, please."
+seeds_an_arm, study_plan = 10, "More seeds, please."
+""",
+    # as if one arm alone varied
+    "09-5": """
+def pilot_study(arm, seeds, episodes):
+    config = replace(arms[arm], criterion="evaluation", max_episodes=episodes)
+    return np.array([np.mean(train(config, seed)["eval_returns"]) for seed in seeds])
+
+
+def seeds_for(difference, values):
+    return int(np.ceil((1.96 + 0.84) ** 2 * np.var(values, ddof=1) / difference**2))
+
+
+for_100 = seeds_for(100, pilot_study("zscore", range(4000, 4004), 4))
 """,
     # the product
     "10-1": """
