@@ -152,7 +152,7 @@ figures.caption(
 # The Z-Score says that roughly the first half of each episode was good.
 # The streamed K-Score saves most of its praise for the steps just after an episode begins; the very first episode gets none, because the filter, knowing nothing, takes its first return for the mean.
 # The refitted K-Score praises everything but the last few steps.
-# And the filter on the left is too low after every reset, when returns have jumped, and too high from then on, because they fall while it follows.
+# And the filter on the left is too low after every reset, when returns have jumped; once it has caught up it is too high, because they fall while it follows.
 #
 # So the three normalizers disagree about who deserves praise, on the same three episodes.
 # Chapters 03 and 04 ask what such a disagreement does to learning.
@@ -463,10 +463,10 @@ assert len(change_of_mind.split()) >= 10, "a sentence or two, please"
 
 # %% tags=["hide-input"]
 Markdown(f"""
-- {len(published)} published numbers are on file, each from one run; the largest
-  published factor is {pairs["published factor"].max():.2f}.
-- Two equal methods with a scatter of {scatter:g} differ by more than a factor
-  {one_in_ten:.2f} in one pair of single runs out of ten.
+- {len(published)} published numbers are on file, each from one run; the largest \
+published factor is {pairs["published factor"].max():.2f}.
+- Two equal methods with a scatter of {scatter:g} differ by more than a factor \
+{one_in_ten:.2f} in one pair of single runs out of ten.
 - {recorded:,} runs of ours are recorded; chapters 05 to 11 say what they show.
 """)
 
