@@ -205,7 +205,7 @@ def test_exercises_are_numbered_and_lead_from_recall_to_open(path):
     assert [exercise.name for exercise in found] == [f"{path.stem[:2]}-{k + 1}" for k in range(len(found))]
     assert 3 <= len(found) <= 5 and all(exercise.points > 0 for exercise in found)
     texts = "\n".join(one["source"] for one in chapter["cells"] if one["cell_type"] == "markdown")
-    kinds = re.findall(r"^\*\*Exercise (\d) \((\w+).*?\)\.\*\*", texts, re.MULTILINE)
+    kinds = re.findall(r"^\*\*Exercise (\d) \((\w+)\b[^)]*\)[^*]*\.\*\*", texts, re.MULTILINE)
     assert [int(number) for number, _ in kinds] == list(range(1, len(found) + 1))
     assert kinds[0][1] in ("recall", "derive") and kinds[-1][1] == "open"
 

@@ -75,23 +75,23 @@ def test_files_and_folders_are_looked_through_and_nothing_is_judged_twice(tmp_pa
     ("deep", "00_good.ipynb is not a notebook that can be judged: RecursionError: too deep"),
     ("refused", "No space left on device: executed.ipynb")])
 def test_a_copy_that_cannot_be_judged_does_not_stop_the_others(judge, tmp_path, capsys, said, told):
-    folder = hand_in(tmp_path / "in", anna=said, berta=["", "", ""])
+    folder = hand_in(tmp_path / "in", s001=said, s002=["", "", ""])
     assert checked(folder, "--csv", tmp_path / "points.csv") == 1
     assert [row["message"] for row in rows(tmp_path / "points.csv")] == [
         f"not judged: {told}", "", "", "for a teacher to read"]
     out, err = capsys.readouterr()
-    assert f"not judged: {told}" in out and f"anna/00_good.ipynb: not judged: {told} (" in err
+    assert f"not judged: {told}" in out and f"s001/00_good.ipynb: not judged: {told} (" in err
 
 
 def test_folders_without_copies_and_files_that_are_missing_have_their_line(judge, tmp_path, capsys):
-    folder = hand_in(tmp_path / "in", anna=["", "", ""])
+    folder = hand_in(tmp_path / "in", s001=["", "", ""])
     (folder / "none").mkdir()
     os.mkfifo(folder / "pipe.ipynb")  # which nobody writes into, and a reader would wait for
     assert checked(folder, folder / "none", folder / "missing.ipynb") == 1
     out = capsys.readouterr().out
     assert f"{folder / 'none'} is a folder without notebooks" in out
     assert all(f"{folder / name} is not a file" in out for name in ("missing.ipynb", "pipe.ipynb"))
-    assert checked(folder / "anna") == 0
+    assert checked(folder / "s001") == 0
 
 
 def test_so_many_are_judged_at_once_and_their_order_stays(judge, tmp_path, monkeypatch):
@@ -114,17 +114,17 @@ def test_what_cannot_be_understood_is_told_before_anything_is_judged(tmp_path, c
 
 def test_a_class_is_summed_up_by_copy_and_by_exercise(judge, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    hand_in(tmp_path / "in", anna=["", "", ""], bert=["too small", "not solved yet", ""],
-            carl=["too small", "", "not solved yet"], dora=["too large", "", ""], emil=1)
+    hand_in(tmp_path / "in", s001=["", "", ""], s002=["too small", "not solved yet", ""],
+            s003=["too small", "", "not solved yet"], s004=["too large", "", ""], s005=1)
     assert checked("in", "--jobs", "1") == 1
     out, err = capsys.readouterr()
     assert out == """\
 copy                   points  out of  to read
-in/anna/00_good.ipynb     3.5     6.5        3
-in/bert/00_good.ipynb       0     6.5        3
-in/carl/00_good.ipynb     1.5     6.5        3
-in/dora/00_good.ipynb     1.5     6.5        3
-in/emil/00_good.ipynb       -  not judged: 00_good.ipynb is not a notebook
+in/s001/00_good.ipynb     3.5     6.5        3
+in/s002/00_good.ipynb       0     6.5        3
+in/s003/00_good.ipynb     1.5     6.5        3
+in/s004/00_good.ipynb     1.5     6.5        3
+in/s005/00_good.ipynb       -  not judged: 00_good.ipynb is not a notebook
 
 exercise  solved  copies  commonest error
 00-1           1       4  too small (2)
@@ -132,11 +132,11 @@ exercise  solved  copies  commonest error
 00-3           -       4  not solved yet (1)
 """
     assert err == """\
-in/anna/00_good.ipynb: 3.5 of 6.5 points, 3 for a teacher to give (1 of 5)
-in/bert/00_good.ipynb: 0 of 6.5 points, 3 for a teacher to give (2 of 5)
-in/carl/00_good.ipynb: 1.5 of 6.5 points, 3 for a teacher to give (3 of 5)
-in/dora/00_good.ipynb: 1.5 of 6.5 points, 3 for a teacher to give (4 of 5)
-in/emil/00_good.ipynb: not judged: 00_good.ipynb is not a notebook (5 of 5)
+in/s001/00_good.ipynb: 3.5 of 6.5 points, 3 for a teacher to give (1 of 5)
+in/s002/00_good.ipynb: 0 of 6.5 points, 3 for a teacher to give (2 of 5)
+in/s003/00_good.ipynb: 1.5 of 6.5 points, 3 for a teacher to give (3 of 5)
+in/s004/00_good.ipynb: 1.5 of 6.5 points, 3 for a teacher to give (4 of 5)
+in/s005/00_good.ipynb: not judged: 00_good.ipynb is not a notebook (5 of 5)
 """
 
 
@@ -150,7 +150,7 @@ def test_an_answer_that_nobody_got_wrong_has_no_error():
 @pytest.mark.long
 def test_copies_are_executed_and_it_is_told_how_far_they_are(fill, tmp_path, capsys, monkeypatch):
     folder = tmp_path / "in"
-    for student, answers in {"anna": {}, "bert": {2: "a = 2", 3: "b = 2"}}.items():
+    for student, answers in {"s001": {}, "s002": {2: "a = 2", 3: "b = 2"}}.items():
         (folder / student).mkdir(parents=True)
         fill(answers).rename(folder / student / "mine.ipynb")
     assert checked(folder, "--jobs", 2, "--csv", tmp_path / "points.csv") == 0
@@ -158,27 +158,27 @@ def test_copies_are_executed_and_it_is_told_how_far_they_are(fill, tmp_path, cap
     assert [(row["file"], row["chapter"], row["exercise"], row["points"], row["out of"], row["message"])
             for row in rows(tmp_path / "points.csv")] == [
         (str(folder / student / "mine.ipynb"), "00_good", *row) for student, given in {
-            "anna": [("1", ""), ("1", "")], "bert": [("0", "not true: a == 1"), ("0", "b is one")]}.items()
+            "s001": [("1", ""), ("1", "")], "s002": [("0", "not true: a == 1"), ("0", "b is one")]}.items()
         for row in [("00-1", "2", "2", ""), ("00-2", given[0][0], "1", given[0][1]),
                     ("00-3", given[1][0], "1", given[1][1]), ("00-4", "", "3", "for a teacher to read")]]
     assert f"The points of every copy and exercise are in {tmp_path / 'points.csv'}" in out
-    assert f"running {folder / 'anna' / 'mine.ipynb'}: cell 1 of " in err
-    assert f"{folder / 'bert' / 'mine.ipynb'}: 2 of 7 points, 3 for a teacher to give (" in err
+    assert f"running {folder / 's001' / 'mine.ipynb'}: cell 1 of " in err
+    assert f"{folder / 's002' / 'mine.ipynb'}: 2 of 7 points, 3 for a teacher to give (" in err
 
 
 @pytest.mark.long
 def test_being_stopped_ends_all_kernels_and_leaves_no_file(fill, command_line, descendants, tmp_path):
     folder = tmp_path / "in"
     folder.mkdir()
-    for student in ("anna", "bert", "carl"):
+    for student in ("s001", "s002", "s003"):
         wait = f"import pathlib, time\npathlib.Path({str(tmp_path / student)!r}).touch()\ntime.sleep(600)"
         fill({1: wait}).rename(folder / f"{student}.ipynb")
     begun = command_line("course", "check", folder, "--jobs", 2, "--csv", tmp_path / "points.csv", "--timeout", 600)
-    assert eventually(lambda: (tmp_path / "anna").exists() and (tmp_path / "bert").exists())
+    assert eventually(lambda: (tmp_path / "s001").exists() and (tmp_path / "s002").exists())
     begun.send_signal(signal.SIGINT)
     out, err = begun.communicate(timeout=PATIENCE)
     assert begun.returncode == 130 and "stopped" in err.splitlines()[-1] and out == ""
-    assert eventually(lambda: not descendants()) and not (tmp_path / "carl").exists()
+    assert eventually(lambda: not descendants()) and not (tmp_path / "s003").exists()
     assert not list(tmp_path.glob("points*"))
 
 
@@ -205,7 +205,7 @@ def test_what_somebody_wrote_stays_in_its_cell(chapter, tmp_path):
 
 
 def test_a_file_that_cannot_be_written_leaves_the_old_one(judge, tmp_path, capsys, monkeypatch):
-    folder, place = hand_in(tmp_path / "in", anna=["", "", ""]), tmp_path / "points.csv"
+    folder, place = hand_in(tmp_path / "in", s001=["", "", ""]), tmp_path / "points.csv"
     place.write_text("as it was")
     monkeypatch.setattr(marking, "_rows", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
     assert checked(folder, "--csv", place) == 1
@@ -214,12 +214,12 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one(judge, tmp_path, capsy
 
 
 @pytest.mark.parametrize(("name", "told"), [
-    ("in/anna/00_good.ipynb", "csv must be a file whose name ends in .csv, got "), ("in", "whose name ends in .csv"),
+    ("in/s001/00_good.ipynb", "csv must be a file whose name ends in .csv, got "), ("in", "whose name ends in .csv"),
     ("no/points.csv", "csv must be in a folder that exists, got "), ("folder.csv", "whose name ends in .csv, got ")])
 def test_where_the_file_goes_is_asked_before_anything_is_judged(judge, tmp_path, capsys, monkeypatch, name, told):
-    folder = hand_in(tmp_path / "in", anna=["", "", ""])
+    folder = hand_in(tmp_path / "in", s001=["", "", ""])
     (tmp_path / "folder.csv").mkdir()
     monkeypatch.setattr(marking, "check", None)
     assert checked(folder, "--csv", tmp_path / name) == 2
     assert told in capsys.readouterr().err
-    assert json.loads((folder / "anna" / "00_good.ipynb").read_text()) == ["", "", ""]
+    assert json.loads((folder / "s001" / "00_good.ipynb").read_text()) == ["", "", ""]
