@@ -35,9 +35,9 @@ def figure(chapter: str, heading: str, n: int = 1) -> str:
 
 def equation(tag: str, size: str = "") -> str:
     """Return the equation with this tag, in whatever chapter it stands; `size` may be "small"."""
-    path = reading.tags().get(tag)
-    if path is None:
+    if tag not in reading.tags():
         raise ValueError(f"tag must be that of an equation in a chapter, got {tag!r}")
+    path, = reading.tags()[tag]
     block = f"$$\n{reading.equations(_prose(path))[tag]}\n$$"
     return f":::{{container}} {size}\n{block}\n:::" if size else block
 

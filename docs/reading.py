@@ -11,39 +11,72 @@ from pathlib import Path
 import nbformat
 
 ROOT = Path(__file__).parents[1]
-FACTS = "/notebooks/00_start_here.ipynb#notation"  # the table of the labels P1, D1, R1, ...
+FACTS = "00_start_here.ipynb"
+TABLE = f"/notebooks/{FACTS}#notation"  # of the labels P1, D1, R1, ...
 FOLDED = {"solution": "the solution", "check": "the check"}  # by their tags; any other folded cell is "the code"
+OTHER_PARAMETERS = """> **Run with parameters of its own.** The numbers, tables and figures of this page are those of
+> this run. The sentences around them were written for the published parameters, and may not fit."""
 TAG = re.compile(r"\\tag\{([^}]+)\}")
-REFERENCE = re.compile(r"""
-    ```.*?``` | `[^`]*` | \$\$.*?\$\$ | \$[^$]*\$       # code and mathematics stay as they are
+CODE_OR_MATHEMATICS = r"```.*?``` | `[^`]*` | \$\$.*?\$\$ | \$[^$]*\$"  # which stay as they are
+REFERENCE = re.compile(rf"""{CODE_OR_MATHEMATICS}
     | \((?P<label>[PDR]\d[a-z]?|[1-9]\d?\.\d\d?)\)(?!\])       # a label in parentheses, not a link yet
 """, re.DOTALL | re.VERBOSE)
+LINK = re.compile(rf"""{CODE_OR_MATHEMATICS}
+    | (?<!!)\[(?P<words>[^\]]*)\]\((?P<file>[^)\#:\s]+)[^)]*\)      # a link to a file, not a picture
+""", re.DOTALL | re.VERBOSE)
+
+
+def look_round(app, config) -> None:
+    """Note which chapters and equations there are: when that changes, links do, and every page is read again."""
+    place = Path(app.srcdir) / "notebooks"
+    config.contents = [sorted(path.name for path in place.glob("*.ipynb")), sorted(tags(place))]
+    if Path(app.srcdir) != ROOT:
+        config.html_extra_path = []  # what a run leaves has a front page of its own
 
 
 def prepare(app, docname: str, content: list[str]) -> None:
     """Replace the text of a page that Sphinx has just read."""
     folder, _, name = docname.partition("/")
-    content[0] = chapter(content[0], name) if folder == "notebooks" else linked(content[0])
+    place = Path(app.srcdir) / "notebooks"
+    content[0] = chapter(content[0], name, place) if folder == "notebooks" else linked(content[0], place=place)
 
 
-def chapter(text: str, name: str) -> str:
-    """Return a notebook as the book shows it."""
+def chapter(text: str, name: str, place: Path) -> str:
+    """Return a notebook as the book shows it; its folder has the chapters that it may lead to."""
     notebook = nbformat.reads(text, as_version=4)
-    downloads = f"{{download}}`notebook <{name}.ipynb>` · {{download}}`script <{name}.py>`"
-    notebook.cells[0].source += f"\n\nDownload: {downloads}"
-    for cell in notebook.cells:
+    cells = notebook.cells
+    title = next((cell for cell in cells if cell.cell_type == "markdown" and cell.source.startswith("# ")), cells[0])
+    cells.remove(title)
+    cells.insert(0, title)  # above what papermill writes on top of a notebook that failed
+    title.source += f"\n\nDownload: {{download}}`notebook <{name}.ipynb>`"
+    if (place / f"{name}.py").exists():
+        title.source += f" · {{download}}`script <{name}.py>`"
+    if any("injected-parameters" in cell.metadata.get("tags", []) for cell in cells):
+        title.source += f"\n\n{OTHER_PARAMETERS}"
+    for cell in cells:
         if cell.cell_type == "markdown":
-            cell.source = cited(linked(anchored(cell.source)))
+            cell.source = cited(linked(anchored(reachable(cell.source, place), name), name, place))
         for output in cell.get("outputs", []):
             if "text/markdown" in output.get("data", {}):
-                output.data["text/markdown"] = linked(output.data["text/markdown"])
+                output.data["text/markdown"] = linked(reachable(output.data["text/markdown"], place), name, place)
             if alt := output.get("metadata", {}).get("image/png", {}).get("alt"):
                 cell.metadata.setdefault("mystnb", {})["image"] = {"alt": alt}
-        tags = cell.metadata.get("tags", [])
-        if "hide-input" in tags:
-            what = next((name for tag, name in FOLDED.items() if tag in tags), "the code")
-            cell.metadata.setdefault("mystnb", {}).update(code_prompt_show=f"Show {what}", code_prompt_hide=f"Hide {what}")
+        held = cell.metadata.get("tags", [])
+        if "hide-input" in held:
+            what = next((words for tag, words in FOLDED.items() if tag in held), "the code")
+            cell.metadata.setdefault("mystnb", {}).update(code_prompt_show=f"Show {what}",
+                                                          code_prompt_hide=f"Hide {what}")
     return nbformat.writes(notebook)
+
+
+def reachable(text: str, place: Path) -> str:
+    """Make plain words of links to files that are not there: a site of a few runs has only their chapters."""
+    if place == ROOT / "notebooks":
+        return text  # where all must be there, so that Sphinx has to find the mistake
+
+    def kept(found: re.Match) -> str:
+        return found[0] if not found["file"] or (place / found["file"]).exists() else found["words"]
+    return LINK.sub(kept, text)
 
 
 def equations(text: str) -> dict[str, str]:
@@ -57,21 +90,25 @@ def references(text: str) -> list[str]:
     return [found["label"] for found in REFERENCE.finditer(text) if found["label"]]
 
 
-def anchored(text: str) -> str:
+def anchored(text: str, name: str) -> str:
     """Put a target in front of every tagged equation."""
     def target(found: re.Match) -> str:
         tag = TAG.search(found[0])
-        return f"({_anchor(tag[1])})=\n{found[0]}" if tag else found[0]
+        return f"({_anchor(tag[1], name)})=\n{found[0]}" if tag else found[0]
     return re.sub(r"^\$\$.*?\$\$", target, text, flags=re.DOTALL | re.MULTILINE)
 
 
-def linked(text: str) -> str:
-    """Make a link of every label: to its equation if there is one, else to the table of facts."""
+def linked(text: str, name: str = "", place: Path = ROOT / "notebooks") -> str:
+    """Make a link of every label: to its equation on this page, or another, else to the table of facts if it is there.
+
+    Of a chapter that was run several times, none of the pages is the one to lead to from elsewhere.
+    """
     def link(found: re.Match) -> str:
         label = found["label"]
-        if label in tags():
-            return f"[{found[0]}](#{_anchor(label)})"
-        return f"[{found[0]}]({FACTS})" if label and label[0] in "PDR" else found[0]
+        pages = {path.stem for path in tags(place).get(label, [])}
+        if pages and (page := name if name in pages else next(filter(_is_chapter, sorted(pages)), None)):
+            return f"[{found[0]}](#{_anchor(label, page)})"
+        return f"[{found[0]}]({TABLE})" if label and label[0] in "PDR" and (place / FACTS).exists() else found[0]
     return REFERENCE.sub(link, text)
 
 
@@ -90,15 +127,24 @@ def key(title: str) -> str:
 
 
 @cache
-def tags() -> dict[str, Path]:
-    """Return the chapter of every tagged equation."""
-    return {tag: path for path in sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
-            for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "markdown"
-            for tag in equations(cell.source)}
+def tags(place: Path = ROOT / "notebooks") -> dict[str, list[Path]]:
+    """Return the chapters of every tagged equation, of a folder."""
+    found = {}
+    for path in sorted(place.glob("[0-9][0-9]_*.ipynb")):
+        for cell in nbformat.read(path, as_version=4).cells:
+            for tag in equations(cell.source) if cell.cell_type == "markdown" else ():
+                found.setdefault(tag, []).append(path)
+    return found
 
 
-def _anchor(label: str) -> str:
-    return f"eq-{label.lower().replace('.', '-')}"
+def _is_chapter(page: str) -> bool:
+    """Say whether a page is a chapter's own, and not that of a run with a value of its own in its name."""
+    return "__" not in page
+
+
+def _anchor(label: str, page: str) -> str:
+    anchor = f"eq-{label.lower().replace('.', '-')}"
+    return anchor if _is_chapter(page) else f"{page.lower()}-{anchor}"
 
 
 @cache

@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import sys
+import time
 from collections.abc import Iterable
 from concurrent.futures import BrokenExecutor, Executor
 from concurrent.futures.process import BrokenProcessPool
@@ -70,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
 
     takes_chapters(command("list", _list, "list the chapters with their parameters and how they last ran into build"))
 
-    run = command("run", _run, "execute chapters with papermill and write an HTML page of each",
+    run = command("run", _run, "execute chapters with papermill and build a site of them",
                   "`kscore run --resume` with the same options does what is left.",
                   epilog="Example: kscore run 05 -p seeds 10 --sweep learning_rate=0.003,0.01 --out build/steps")
     takes_chapters(run)
@@ -86,6 +87,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--out", type=Path, help="folder for the results (default: build, or build/PROFILE)")
     run.add_argument("--timeout", type=_positive(float), metavar="SECONDS", help="time that a whole chapter may take")
     run.add_argument("--resume", action="store_true", help="do only what is missing or did not end well")
+    run.add_argument("--no-pages", action="store_true", help="leave the site as it is; the notebooks are executed")
     run.add_argument("--scheduler", metavar="ADDRESS", help="send training runs to a Dask cluster, tcp://host:port")
     ending = run.add_mutually_exclusive_group()
     ending.add_argument("--fail-fast", action="store_true", help="stop at the first chapter that fails")
@@ -162,9 +164,11 @@ def _told(entry: dict) -> str:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from kscore.chapters import runner, status
+    from kscore.chapters import runner, site, status
 
     todo, out = _tasks(options), _folder(options)
+    if not options.no_pages:
+        site.need_packages()
     _check_sources({task.source for task in todo})
     if options.scheduler:
         _hand_on(options.scheduler)
@@ -177,7 +181,8 @@ def _run(options: argparse.Namespace) -> int:
     outcomes |= {outcome.name: outcome for outcome in runner.run(
         left, out, jobs=options.jobs, timeout=options.timeout, fail_fast=options.fail_fast, watch=progress.cell,
         ended=progress.end)}
-    return _summary(list(outcomes.values()), out)
+    good = _summary(list(outcomes.values()))
+    return 0 if _pages(out, options.no_pages) and good else 1
 
 
 def _hand_on(scheduler: str) -> None:
@@ -195,17 +200,35 @@ def _check_sources(sources: Iterable[Path]) -> None:
         pages.check_pair(source)
 
 
-def _summary(outcomes: list, out: Path) -> int:
-    """Say how it went, and return 0 only if all went well."""
+def _summary(outcomes: list) -> bool:
+    """Say how it went, and return whether all went well."""
     from kscore.chapters import runner
 
     console.say(f"\n{runner.table(outcomes)}\n")
     for outcome in outcomes:
         if outcome.error:
             console.say(f"{outcome.name}: {_where(outcome.cell)}{outcome.error}")
-    console.say(f"The executed notebooks and their HTML pages are in {shown(out)}/; "
-                f"start with {shown(out / outcomes[0].name)}.html")
-    return 0 if all(outcome.good for outcome in outcomes) else 1
+    return all(outcome.good for outcome in outcomes)
+
+
+def _pages(out: Path, without: bool) -> bool:
+    """Build the site of a folder, say where everything is, and return whether all of it is there."""
+    from kscore.chapters import site
+
+    notebooks = f"The executed notebooks are in {shown(out)}/."
+    if without:
+        console.say(notebooks)
+        return True
+    console.tell("building the pages: about half a minute for all chapters, less where little has changed ...")
+    start = time.monotonic()
+    try:
+        first = site.build(out)
+    except site.NotBuilt as trouble:
+        console.say(f"{notebooks} Their pages could not be built: {trouble}. Nothing that was executed is lost; "
+                    "the same command with --resume builds the pages alone.")
+        return False
+    console.say(f"{notebooks} Their pages took {time.monotonic() - start:.0f} s; open {shown(first)}")
+    return True
 
 
 def _where(cell: int | None) -> str:

@@ -23,7 +23,7 @@ RUN = """
 import signal, sys
 from kscore.__main__ import main
 signal.signal(signal.SIGINT, signal.default_int_handler)  # also where the tests run in the background
-sys.exit(main(["run", "09", "--profile", "quick", "-p", "max_episodes", "3", *sys.argv[1:]]))
+sys.exit(main(["run", "09", "--no-pages", "--profile", "quick", "-p", "max_episodes", "3", *sys.argv[1:]]))
 """
 
 

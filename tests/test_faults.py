@@ -19,7 +19,7 @@ from kscore import journal, project, study
 from kscore.__main__ import main
 from kscore.analysis import claims
 from kscore.chapters import runner
-from kscore.chapters.status import STATUS, Task, done, latest
+from kscore.chapters.status import STATUS, Task, latest
 from kscore.rl import train
 from kscore.study import store as stores
 from kscore.study.records import Record
@@ -96,7 +96,7 @@ def test_a_stopped_run_goes_on_where_it_was(notebook, tmp_path, command_line, de
     out, go = tmp_path / "out", tmp_path / "go"
     notebook(counting(tmp_path / "first")), notebook("pass", name="02_last")
     notebook(counting(tmp_path / "second"), waiting_for(go), "print('done')", name="01_waits")
-    first = command_line("run", "--out", out, "--jobs", 1)
+    first = command_line("run", "--no-pages", "--out", out, "--jobs", 1)
     assert eventually(Path(f"{go}.waiting").exists)
     first.send_signal(signal.SIGINT)
     words = first.communicate(timeout=PATIENCE)[1]
@@ -106,7 +106,7 @@ def test_a_stopped_run_goes_on_where_it_was(notebook, tmp_path, command_line, de
     assert {name: (entry["status"], entry.get("cell")) for name, entry in latest(out).items()} == {
         "00_good": ("ok", None), "01_waits": ("interrupted", 3)}
     go.touch()
-    assert main(["run", "--resume", "--out", str(out)]) == 0
+    assert main(["run", "--no-pages", "--resume", "--out", str(out)]) == 0
     assert (len(lines(tmp_path / "first")), len(lines(tmp_path / "second"))) == (1, 2)
     assert [entry["status"] for entry in latest(out).values()] == ["ok"] * 3
 
@@ -129,7 +129,7 @@ def test_a_runner_that_is_killed_in_the_middle_of_a_chapter_that_trains(notebook
     out, store, go = tmp_path / "out", tmp_path / "runs.jsonl", tmp_path / "go"
     notebook(counting(tmp_path / "first"))
     notebook(TRAINING.format(store=str(store), go=str(go)), name="01_trains")
-    first = command_line("run", "--out", out, "--jobs", 1)
+    first = command_line("run", "--no-pages", "--out", out, "--jobs", 1)
     assert eventually(lambda: lines(store))
     first.kill()
     assert eventually(lambda: not descendants())  # the kernel and its workers too
@@ -138,7 +138,7 @@ def test_a_runner_that_is_killed_in_the_middle_of_a_chapter_that_trains(notebook
     assert {name: entry["status"] for name, entry in latest(out).items()} == {
         "00_good": "ok", "01_trains": "interrupted"}
     go.touch()
-    assert main(["run", "--resume", "--out", str(out)]) == 0
+    assert main(["run", "--no-pages", "--resume", "--out", str(out)]) == 0
     assert len(lines(tmp_path / "first")) == 1
     assert kept.count(b"\n") == 1 and store.read_bytes().startswith(kept)
     held = study.read(store).records
@@ -148,19 +148,14 @@ def test_a_runner_that_is_killed_in_the_middle_of_a_chapter_that_trains(notebook
 
 
 def test_a_full_disk(notebook, tmp_path, command_line):
-    out, page = tmp_path / "out", tmp_path / "page"
+    out = tmp_path / "out"
     notebook("print('x' * 50_000)")
-    full = command_line("run", "--out", out, before=("bash", "-c", 'ulimit -f 40; exec "$0" "$@"'))
+    full = command_line("run", "--no-pages", "--out", out, before=("bash", "-c", 'ulimit -f 40; exec "$0" "$@"'))
     printed, words = full.communicate(timeout=PATIENCE)
     assert full.returncode == 1
     assert f"File too large: {out / '00_good.ipynb'}" in printed and "Traceback" not in words
     told = latest(out)["00_good"]
     assert told["status"] == "failed" and "File too large" in told["error"]
-    notebook("print('x')")
-    smaller = command_line("run", "--out", page, before=("bash", "-c", 'ulimit -f 40; exec "$0" "$@"'))
-    printed, words = smaller.communicate(timeout=PATIENCE)
-    assert smaller.returncode == 1 and "its page could not be written" in printed and "Traceback" not in words
-    assert not done(Task(notebook("print('x')"), page / "00_good.ipynb", {}), latest(page))
 
 
 def test_a_disk_without_room_for_the_status(notebook, tmp_path, capsys):
@@ -168,7 +163,7 @@ def test_a_disk_without_room_for_the_status(notebook, tmp_path, capsys):
     (tmp_path / "build").mkdir()
     (tmp_path / "build" / STATUS).write_bytes(b"\n" * 1000)
     with files_of_at_most(1100):
-        assert main(["run"]) == 1
+        assert main(["run", "--no-pages"]) == 1
     assert f"File too large: {tmp_path / 'build' / STATUS}" in capsys.readouterr().out
     assert not lines(tmp_path / "begun") and not latest(tmp_path / "build")
     assert main(["status"]) == 0
@@ -183,7 +178,7 @@ def test_a_folder_that_cannot_be_written_to(notebook, tmp_path, command_line):
     notebook(counting(tmp_path / "begun"))
     out = tmp_path / "out"
     out.mkdir(mode=0o555)
-    refused = command_line("run", "--out", out, before=without_rights())
+    refused = command_line("run", "--no-pages", "--out", out, before=without_rights())
     words = refused.communicate(timeout=PATIENCE)[1]
     assert refused.returncode == 1 and words == f"kscore: Permission denied: {out / STATUS}\n"
     assert not lines(tmp_path / "begun") and not list(out.iterdir())
@@ -192,7 +187,7 @@ def test_a_folder_that_cannot_be_written_to(notebook, tmp_path, command_line):
 def test_a_file_in_the_place_of_the_folder(notebook, tmp_path, capsys):
     notebook(counting(tmp_path / "begun"))
     (tmp_path / "build").touch()
-    assert main(["run"]) == 1
+    assert main(["run", "--no-pages"]) == 1
     assert capsys.readouterr().err.startswith("kscore: File exists: ")
     assert not lines(tmp_path / "begun")
 

@@ -212,7 +212,8 @@ def test_a_chapter_runs_to_its_end_and_tells_right_answers_from_wrong_ones(path,
             stub, wrong, right = judged(cell)
             assert stub.startswith("NotImplementedError") and wrong.startswith("AssertionError") and not right
     with subtests.test("all figures have words for those who cannot see them"):
-        shown = [output for cell in cells for output in cell.get("outputs", []) if "image/png" in output.get("data", {})]
+        all_outputs = [output for cell in cells for output in cell.get("outputs", [])]
+        shown = [output for output in all_outputs if "image/png" in output.get("data", {})]
         assert shown and all(len(output["metadata"]["image/png"].get("alt", "")) > 20 for output in shown)
     with subtests.test("the footer has all parameters"):
         said = "".join(cells[-1]["outputs"][-1]["data"]["text/markdown"])

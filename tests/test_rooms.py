@@ -22,7 +22,7 @@ ROOMS = {
     "study": ["plan", "records", "store", "cluster", "workers", "running", "migrate"],
     "analysis": ["stats", "verdicts", "comparisons", "claims", "baselines"],
     "figures": ["style", "tables", "charts", "diagrams", "films", "sliders"],
-    "chapters": ["notebooks", "parameters", "status", "kernel", "pages", "runner", "execute", "judge", "course",
+    "chapters": ["notebooks", "parameters", "status", "kernel", "pages", "site", "runner", "execute", "judge", "course",
                  "marking", "footer", "lab"],
 }
 ORDER = ["kscore", *(f"kscore.{name}" for name in FIRST),

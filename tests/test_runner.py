@@ -21,7 +21,7 @@ from nbformat.v4 import new_markdown_cell, new_output
 
 from kscore import console, project, provenance
 from kscore.__main__ import main
-from kscore.chapters import pages, runner
+from kscore.chapters import pages, runner, site
 from kscore.chapters.status import STATUS, Outcome, StatusFile, Task, done, latest
 from kscore.project import ROOT
 
@@ -53,15 +53,13 @@ family = [psutil.Process(), psutil.Process().parent()]
 print([c.laddr for one in family for c in one.net_connections("inet") if c.status == psutil.CONN_LISTEN])"""
 
 
-def test_a_good_chapter_is_executed_with_a_page_and_a_status(notebook, tmp_path):
+def test_a_good_chapter_is_executed_and_has_a_status(notebook, tmp_path):
     source, out, seen = notebook("print('size', size)", KERNEL, parameters=SIZE), tmp_path / "new" / "out", []
     outcome, = runner.run([task(source, out, size=5)], out, watch=lambda *event: seen.append(event[1:]))
     assert (outcome.name, outcome.status, outcome.error, outcome.cell) == ("00_good", "ok", "", None)
     assert seen == [(cell, 4, "") for cell in (1, 2, 2, 3, 4)]  # what papermill adds for parameters is no cell of it
     printed, transport, scratch, listening = texts(out / "00_good.ipynb").splitlines()
     assert (printed, transport, listening) == ("size 5", "ipc", "[]") and not Path(scratch).exists()
-    page = (out / "00_good.html").read_text(encoding="utf-8")
-    assert "size 5" in page and 'href="08_other.html"' in page and "08_other.ipynb" not in page
     began, ended = entries(out)
     assert began["status"] == "running" and began["runner"] == os.getpid()
     assert {name: ended[name] for name in ("name", "chapter", "parameters", "status", "error", "cell", "start")} == {
@@ -78,7 +76,7 @@ def test_a_failing_chapter_is_told_with_its_cell_whatever_it_prints(notebook, tm
     assert (outcome.status, outcome.cell, outcome.error) == ("failed", 3, error)
     assert [(entry["status"], entry.get("cell"), entry.get("error")) for entry in entries(tmp_path)] == [
         ("running", None, None), ("failed", 3, error)]
-    assert "FileNotFoundError" in (tmp_path / "00_good.html").read_text(encoding="utf-8")
+    assert "FileNotFoundError" in (tmp_path / source.name).read_text(encoding="utf-8")
 
 
 HOSTILE = ['"; open("RAN", "w") #', "'''\nopen('RAN', 'w')\n'''", "\\", '\\"', "\\\n", "{open('RAN', 'w')}",
@@ -137,17 +135,18 @@ def planned(monkeypatch):
         return [Outcome(task.name, "ok") for task in todo]
 
     monkeypatch.setattr(runner, "run", plan)
+    monkeypatch.setattr(site, "build", lambda out: out / "index.html")
     return calls
 
 
 def test_all_is_run_all_is_told_and_one_failure_is_a_failure(notebook, tmp_path, capsys):
     notebook("print('one')"), notebook("a = 1", "raise RuntimeError('out of luck')", name="01_bad")
-    assert main(["run", "--jobs", "2"]) == 1
+    assert main(["run", "--no-pages", "--jobs", "2"]) == 1
     printed = capsys.readouterr().out
     assert [line.split()[:2] for line in printed.splitlines()[1:4]] == [
         ["notebook", "status"], ["00_good", "ok"], ["01_bad", "failed"]]
     assert "01_bad: cell 3: RuntimeError: out of luck" in printed
-    assert "out of luck" in (tmp_path / "build" / "01_bad.html").read_text(encoding="utf-8")
+    assert "out of luck" in (tmp_path / "build" / "01_bad.ipynb").read_text(encoding="utf-8")
     assert main(["status"]) == 1
     assert re.fullmatch(r"00_good: ok, 20\S+ \S+, \d+ s\n01_bad: failed in cell 3, 20\S+ \S+, \d+ s: RuntimeError: out "
                         r"of luck\n", capsys.readouterr().out)
@@ -160,7 +159,7 @@ def test_fail_fast_stops_what_runs_and_begins_nothing_more(notebook, tmp_path, c
     wait = f"import pathlib, time\nwhile not pathlib.Path({str(running)!r}).exists(): time.sleep(0.01)"
     notebook(wait, "1 / 0"), notebook("print('never')", name="02_never")
     notebook(f"open({str(running)!r}, 'w').close()", "import time; time.sleep(1000)", name="01_slow")
-    assert main(["run", "--fail-fast", "--jobs", "2", "--timeout", str(PATIENCE)]) == 1
+    assert main(["run", "--no-pages", "--fail-fast", "--jobs", "2", "--timeout", str(PATIENCE)]) == 1
     printed = capsys.readouterr().out
     found = dict(re.findall(r"^(0\d_\w+) +(failed|interrupted|not begun|ok) ", printed, re.M))
     assert found == {"00_good": "failed", "01_slow": "interrupted", "02_never": "not begun"}
@@ -173,7 +172,7 @@ def ended(made, status):
     """Leave what a task leaves that ended so."""
     file = StatusFile(made.target.parent)
     file.end(file.begin(made), Outcome(made.name, status))
-    made.target.touch(), made.page.touch()
+    made.target.touch()
 
 
 def test_resume_does_only_what_is_missing_or_did_not_end_well(notebook, tmp_path, planned, capsys):
@@ -186,8 +185,7 @@ def test_resume_does_only_what_is_missing_or_did_not_end_well(notebook, tmp_path
     assert re.search(r"^00_ok +done before .*\n01_failed +ok ", capsys.readouterr().out, re.M)
 
 
-@pytest.mark.parametrize("change", ["nothing", "parameters", "text", "notebook", "page", "outputs", "status",
-                                    "code"])
+@pytest.mark.parametrize("change", ["nothing", "parameters", "text", "notebook", "outputs", "status", "code"])
 def test_what_was_done_is_due_again_when_something_of_it_changed(notebook, tmp_path, planned, monkeypatch, change):
     source = notebook("a = 1", parameters=SIZE)
     made = task(source, tmp_path / "build")
@@ -196,8 +194,8 @@ def test_what_was_done_is_due_again_when_something_of_it_changed(notebook, tmp_p
         notebook("a = 2", parameters=SIZE)
     elif change == "code":
         monkeypatch.setattr(provenance, "code", lambda: "another")
-    elif change in ("notebook", "page"):
-        (made.target if change == "notebook" else made.page).unlink()
+    elif change == "notebook":
+        made.target.unlink()
     elif change == "outputs":
         content = nbformat.read(source, as_version=4)
         content.cells[-1].outputs = [new_output("stream", text="published")]
@@ -210,7 +208,7 @@ def test_what_was_done_is_due_again_when_something_of_it_changed(notebook, tmp_p
 def test_a_chapter_that_was_edited_while_it_ran_is_due_again(notebook, tmp_path):
     made, status = task(notebook("a = 1"), tmp_path), StatusFile(tmp_path)
     began = status.begin(made)
-    made.target.touch(), made.page.touch(), notebook("a = 2")
+    made.target.touch(), notebook("a = 2")
     status.end(began, Outcome(made.name, "ok"))
     assert not done(made, latest(tmp_path))
     notebook("a = 1")
@@ -287,6 +285,7 @@ def test_outside_of_a_checkout_every_command_says_that_it_needs_one(monkeypatch,
 
 @pytest.mark.parametrize(("command", "package"), [
     ("list", "yaml"), ("status", "psutil"), ("run", "nbconvert"), ("run", "papermill"), ("run", "ipykernel"),
+    ("run", "sphinx"), ("run", "sphinxcontrib.bibtex"),
     ("report", "jupytext"), ("study", "pandas"), ("course check", "papermill")])
 def test_a_package_that_is_missing_is_named(notebook, tmp_path, command_line, command, package):
     notebook(name="11_replication_report")
@@ -320,11 +319,11 @@ print("five", file=sys.stderr)"""
 def test_work_does_not_need_anybody_who_listens(notebook, tmp_path, command_line, nobody, streams):
     source = notebook(NOISY, "print('six')")
     out, closed = tmp_path / "out", CLOSED if streams == "closed" else ()
-    assert command_line("run", "--out", out, before=closed, stdout=nobody, stderr=nobody).wait() == 0
+    assert command_line("run", "--no-pages", "--out", out, before=closed, stdout=nobody, stderr=nobody).wait() == 0
     assert latest(out)["00_good"]["status"] == "ok"
     assert "five\n" in texts(out / source.name) and "six\n" in texts(out / source.name)
     notebook("1 / 0")
-    assert command_line("run", "--out", out, before=closed, stdout=nobody, stderr=nobody).wait() == 1
+    assert command_line("run", "--no-pages", "--out", out, before=closed, stdout=nobody, stderr=nobody).wait() == 1
     assert latest(out)["00_good"]["error"] == "ZeroDivisionError: division by zero"
 
 
@@ -442,7 +441,7 @@ def test_it_is_told_how_far_the_work_in_a_cell_is(notebook, tmp_path, command_li
     source = notebook("print('first')", WORK.format(go=str(go)))
     monkeypatch.setenv("COLUMNS", "200")
     ours, theirs = pty.openpty() if terminal else os.pipe()
-    begun = command_line("run", "--out", tmp_path, "--timeout", PATIENCE, script=OFTEN, stderr=theirs)
+    begun = command_line("run", "--no-pages", "--out", tmp_path, "--timeout", PATIENCE, script=OFTEN, stderr=theirs)
     os.close(theirs)
     with open(ours, encoding="utf-8", newline="") as words:
         with contextlib.suppress(OSError):  # which is how a terminal ends
@@ -604,27 +603,13 @@ def test_a_tagged_figure_is_published_in_the_folder_of_figures_and_nowhere_else(
     assert not (collection.parent / "outside.png").exists()
 
 
-# Pages
+# The report
 
-def test_pages_have_the_alt_text_of_every_figure(notebook, executed):
+def test_the_report_has_the_alt_text_of_every_figure(notebook, executed, tmp_path):
     phrase = new_output("stream", text=f"{pages.NO_ALT}\n")  # which the exporter writes where there is none
     path = executed(notebook("a", "b", "c"), picture('one "quoted"'), picture("two"), phrase)
-    page = pages.write_page(path).read_text(encoding="utf-8")
+    page = pages.write_report(path, tmp_path / "report.html").read_text(encoding="utf-8")
     assert 'alt="one &quot;quoted&quot;"' in page and 'alt="two"' in page
-
-
-@pytest.mark.parametrize("injected", [False, True])
-def test_a_page_of_other_parameters_says_so(notebook, executed, injected):
-    def inject(content):
-        content.cells[1].metadata["tags"] = ["injected-parameters"] if injected else ["parameters"]
-
-    page = pages.write_page(executed(notebook("seeds = 3"), HELLO, change=inject)).read_text(encoding="utf-8")
-    assert ("Run with parameters of its own" in page) == injected
-
-
-def test_long_lines_of_code_can_be_reached_on_a_page(notebook, executed):
-    page = pages.write_page(executed(notebook("a"), HELLO)).read_text(encoding="utf-8")
-    assert page.rindex(".jp-InputArea-editor { overflow-x: auto !important; }") < page.index("</head>")
 
 
 def test_the_report_is_one_file_of_words_and_figures(notebook, executed, tmp_path):

@@ -34,9 +34,9 @@ def test_a_chapter_is_claimed_when_it_begins_not_when_the_command_does(notebook,
              name="00_first")
     notebook("print('begun')", SLOW, name="01_second")
     out = tmp_path / "out"
-    first = command_line("run", "00", "01", "--jobs", 1, "--out", out)
+    first = command_line("run", "--no-pages", "00", "01", "--jobs", 1, "--out", out)
     assert eventually(lambda: status.latest(out).get("00_first", {}).get("status") == "running")
-    second = command_line("run", "01", "--out", out)
+    second = command_line("run", "--no-pages", "01", "--out", out)
     assert eventually(lambda: status.latest(out).get("01_second", {}).get("status") == "running")
     owner = status.latest(out)["01_second"]["runner"]
     flag.touch()

@@ -1,4 +1,4 @@
-"""From executed notebooks to what people read: HTML pages, the printable report, published outputs."""
+"""From executed notebooks to what people read: the printable report, and published outputs."""
 
 import base64
 import html
@@ -18,30 +18,7 @@ FIGURES = NOTEBOOKS / "figures"
 FIGURE_TAG = "figure-file:"
 """A cell tagged `figure-file:NAME.png` has its picture published as `notebooks/figures/NAME.png` too."""
 
-OTHER_PARAMETERS = """> **Run with parameters of its own.** The numbers, tables and figures of this page are those of
-> this run. The sentences around them were written for the published parameters, and may not fit."""
-
-PAGE_STYLE = """<style>
-.jp-InputArea-editor { overflow-x: auto !important; }
-</style>"""
-
 NO_ALT = "No description has been provided for this image"  # what the exporter writes in its place
-
-
-def write_page(notebook: Path) -> Path:
-    """Write the HTML page of an executed notebook beside it, with links that lead to pages, not to notebooks."""
-    content = nbformat.read(notebook, as_version=4)
-    for cell in content.cells:
-        if cell.cell_type == "markdown":
-            cell.source = _linked_to_pages(cell.source)
-        for output in cell.get("outputs", []):
-            if "text/markdown" in output.get("data", {}):
-                output.data["text/markdown"] = _linked_to_pages(output.data["text/markdown"])
-    if any("injected-parameters" in cell.metadata.get("tags", []) for cell in content.cells):
-        content.cells.insert(1, nbformat.v4.new_markdown_cell(OTHER_PARAMETERS))
-    page, text = notebook.with_suffix(".html"), _page(content, HTMLExporter(), notebook.stem)
-    page.write_text(text.replace("</head>", f"{PAGE_STYLE}</head>", 1), encoding="utf-8")
-    return page
 
 
 def _page(content: nbformat.NotebookNode, exporter: HTMLExporter, title: str) -> str:
@@ -84,10 +61,6 @@ def write_report(notebook: Path, report: Path) -> Path:
 def _only_for_running(cell: nbformat.NotebookNode) -> bool:
     """Say whether a cell means nothing without its code: headings of set-up and parameters, exercises."""
     return cell.cell_type == "markdown" and bool(re.search(r"^## (Setup|Parameters)|^\*\*Exercise", cell.source, re.M))
-
-
-def _linked_to_pages(text: str) -> str:
-    return re.sub(r"\]\((\d\d_\w+)\.ipynb", r"](\1.html", text)
 
 
 def check_pair(source: Path) -> None:

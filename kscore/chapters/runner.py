@@ -52,7 +52,7 @@ def need_packages() -> None:
 
 def run(todo: list[Task], out: Path, *, jobs: int = 1, timeout: float | None = None, fail_fast: bool = False,
         watch: Watcher = lambda *_: None, ended: Callable[[Outcome], None] = lambda _: None) -> list[Outcome]:
-    """Execute the tasks, `jobs` at once, write their pages, and return how each ended, in their order.
+    """Execute the tasks, `jobs` at once, and return how each ended, in their order.
 
     `watch` is told how far each of them is, and `ended` how it ended. On Ctrl-C the kernels are ended, what was running
     is recorded as interrupted, and KeyboardInterrupt goes on.
@@ -86,10 +86,10 @@ def at_once(do: Callable[[object], object], todo: Iterable[object], jobs: int, s
 
 
 def _do(task: Task, status: StatusFile, timeout: float | None, watch: Watcher, stop: threading.Event) -> Outcome:
-    """Execute one task, write its page and its status; what cannot be written down has not been done."""
+    """Execute one task and write its status; what cannot be written down has not been done."""
     try:
         began = status.begin(task)
-        outcome = _with_page(task, supervise(task, timeout, watch, stop))
+        outcome = supervise(task, timeout, watch, stop)
         status.end(began, outcome)
         return outcome
     except Busy as claimed:
@@ -121,22 +121,6 @@ def _environment() -> dict[str, str]:
     """Return the environment of a chapter: its asserts are checked, and no code comes from where one happens to be."""
     inherited = {name: value for name, value in os.environ.items() if name != "PYTHONOPTIMIZE"}
     return inherited | {"PYTHONSAFEPATH": "1"}
-
-
-_one_page_at_a_time = threading.Lock()
-
-
-def _with_page(task: Task, outcome: Outcome) -> Outcome:
-    """Write the page of what has been executed; a good outcome without its page is none."""
-    from kscore.chapters import pages  # here, because it takes seconds that not every command needs
-
-    try:
-        with _one_page_at_a_time:
-            pages.write_page(task.target)
-    except Exception as failure:  # half a notebook, for one, cannot be read
-        if outcome.good:
-            return outcome._replace(status="failed", error=f"its page could not be written: {failure}")
-    return outcome
 
 
 def _listen(child: subprocess.Popen, task: Task, scratch: str, watch: Watcher) -> tuple[dict | None, int | None]:

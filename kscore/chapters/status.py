@@ -32,11 +32,6 @@ class Task(NamedTuple):
         """What it is called: the chapter, and what was swept."""
         return self.target.stem
 
-    @property
-    def page(self) -> Path:
-        """The HTML page of what it executed."""
-        return self.target.with_suffix(".html")
-
 
 class Outcome(NamedTuple):
     """How a task ended."""
@@ -140,9 +135,9 @@ def _birth(pid: int) -> float | None:
 def done(task: Task, entries: dict[str, dict]) -> bool:
     """Say whether a task has been done before.
 
-    It has if it ended well, with the same text, parameters and code, and if its notebook and its page are still there.
+    It has if it ended well, with the same text, parameters and code, and if its notebook is still there.
     """
     entry = entries.get(task.name, {})
     return (entry.get("status") == "ok" and entry.get("parameters") == task.parameters
             and entry.get("text") == notebooks.fingerprint(task.source) and entry.get("code") == provenance.code()
-            and task.target.exists() and task.page.exists())
+            and task.target.exists())

@@ -52,7 +52,7 @@ from pathlib import Path
 from kscore import project
 project.NOTEBOOKS = Path(sys.argv[1])
 from kscore.__main__ import main
-sys.exit(main(["run", "--resume", "--out", sys.argv[2]]))
+sys.exit(main(["run", "--no-pages", "--resume", "--out", sys.argv[2]]))
 """
 
 
