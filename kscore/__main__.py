@@ -120,7 +120,7 @@ def _parser() -> argparse.ArgumentParser:
     student.add_argument("--keep", action="store_true", help="leave copies in the folder that were worked on as they "
                          "are, and write the others; without it, nothing is written then")
     check = command("course check", _check, "run the checks on filled-in copies and give the points of each exercise",
-                    among=course, epilog="0 if every copy could be judged, whatever its points; 1 otherwise. "
+                    among=course, epilog="The exit code is 0 if every copy could be judged, whatever its points. "
                     "Example: kscore course check handed_in --csv points.csv")
     check.add_argument("copies", nargs="+", type=Path, metavar="file", help="a filled-in student copy, or a folder "
                        "with copies in it, one folder per student for example")
