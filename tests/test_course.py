@@ -207,7 +207,7 @@ def test_exercises_are_numbered_and_lead_from_recall_to_open(path):
     texts = "\n".join(one["source"] for one in chapter["cells"] if one["cell_type"] == "markdown")
     kinds = re.findall(r"^\*\*Exercise (\d) \((\w+)\b[^)]*\)[^*]*\.\*\*", texts, re.MULTILINE)
     assert [int(number) for number, _ in kinds] == list(range(1, len(found) + 1))
-    assert kinds[0][1] in ("recall", "derive") and kinds[-1][1] == "open"
+    assert kinds[0][1] in ("recall", "derive") and "open" in dict(kinds[-2:]).values()
 
 
 @each_chapter
