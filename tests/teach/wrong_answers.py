@@ -172,7 +172,16 @@ expected_arrivals = 1 * 3 / 6 + 1 * 2 / 5 + 1 * 1 / 3
     # one arm only
     "06-4": """
 quiet = plan.kalman_grid("gae", "refit", [1e-4], [1e4], **settings)
-mine = study.run(quiet, range(3100, 3105), f"{store}/mine.jsonl", progress=False)
+mine = study.run(quiet, range(3100, 3105), f"{store}/exercise_06_4.jsonl", progress=False)
+""",
+    # the advantages are still z-scored behind the second door
+    "06-5": """
+few = min(30, max_episodes)
+at_the_critic = replace(released.configs["kscore"], max_episodes=few)
+at_the_policy = replace(at_the_critic, signal="advantages")
+doors = study.run({"critic": at_the_critic, "policy": at_the_policy}, range(3200, 3203), f"{store}/exercise_06_5.jsonl",
+                  progress=False)
+gap = analysis.areas(doors, "policy").mean() - analysis.areas(doors, "critic").mean()
 """,
     # counts what was not seen within the cap as met at the cap
     "07-1": """
@@ -274,6 +283,19 @@ def split_choice(frame):
     "10-4": """
 further_runs = 0
 request = "Nothing is unfair about it as long as the better method wins in the end, whatever the seeds, or how many."
+""",
+    # takes the lowest return, as if it were a time
+    "10-5": """
+def tune_and_judge(Qs, choosing, judging, episodes):
+    cells = plan.kalman_grid("actor_critic", "stream", Qs, [1.0], max_episodes=episodes)
+    means = {Q: np.mean([train(config, seed)["eval_returns"] for seed in choosing])
+             for Q, config in zip(Qs, cells.values(), strict=True)}
+    winner = min(means, key=means.get)
+    config = list(cells.values())[list(Qs).index(winner)]
+    return winner, means[winner], np.mean([train(config, seed)["eval_returns"] for seed in judging])
+
+
+outcome = tune_and_judge([0.0001, 0.01, 1.0], range(4000, 4003), range(4100, 4103), 10)
 """,
     # an interval around 1 taken for "we do not know"
     "11-1": """
