@@ -1,4 +1,4 @@
-"""Opening a chapter in JupyterLab and saving it changes neither of its two files."""
+"""JupyterLab: opening a chapter and saving it changes neither of its two files, and the sliders work."""
 
 import os
 import re
@@ -10,8 +10,10 @@ import sys
 import urllib.request
 from pathlib import Path
 
+import nbformat
 import pytest
 from conftest import eventually
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from kscore.project import NOTEBOOKS, ROOT
 
@@ -99,21 +101,45 @@ def browser(tmp_path_factory):
         context.close()
 
 
-@pytest.mark.parametrize("name", ["00_start_here.ipynb", "05_actor_critic_cartpole.ipynb"])
-def test_opening_and_saving_a_chapter_changes_nothing(lab, browser, name):
-    site, folder = lab
-    pair = [folder / name, (folder / name).with_suffix(".py")]
-    before = [(path.read_bytes(), path.stat().st_mtime_ns) for path in pair]
+def opened(lab, browser, name):
+    """A page with a notebook whose kernel is ready, and whether that changed anything."""
     page = browser.new_page()
     page.set_default_timeout(120_000)
-    page.goto(f"{site}/lab/tree/{name}?token=chapters&reset")
+    page.goto(f"{lab[0]}/lab/tree/{name}?token=chapters&reset")
     page.wait_for_function("() => window.jupyterapp")
-    changed = page.evaluate(SETTLED)
-    with page.expect_response(lambda r: r.request.method == "PUT" and r.url.split("?")[0].endswith(name)) as saved:
-        page.keyboard.press("Control+s")
+    return page, page.evaluate(SETTLED)
+
+
+def close(page):
     page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.shutdown()")
     page.close()
+
+
+@pytest.mark.parametrize("name", ["00_start_here.ipynb", "05_actor_critic_cartpole.ipynb"])
+def test_opening_and_saving_a_chapter_changes_nothing(lab, browser, name):
+    pair = [lab[1] / name, (lab[1] / name).with_suffix(".py")]
+    before = [(path.read_bytes(), path.stat().st_mtime_ns) for path in pair]
+    page, changed = opened(lab, browser, name)
+    with page.expect_response(lambda r: r.request.method == "PUT" and r.url.split("?")[0].endswith(name)) as saved:
+        page.keyboard.press("Control+s")
+    close(page)
     assert saved.value.ok and not changed
     for path, (content, written) in zip(pair, before, strict=True):
         assert path.stat().st_mtime_ns > written, f"{path.name} was not saved"
         assert path.read_bytes() == content, f"{path.name} is not the same"
+
+
+def test_the_sliders_are_there_once_their_cell_has_run(lab, browser):
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    cells = [new_code_cell("from kscore import figures\nfigures.explore()"), new_markdown_cell("after")]
+    nbformat.write(new_notebook(cells=cells, metadata={"kernelspec": kernel}), lab[1] / "play.ipynb")
+    page, _ = opened(lab, browser, "play.ipynb")
+    page.evaluate("() => window.jupyterapp.commands.execute('notebook:run-all-cells')")
+    page.locator(".kscore-explore svg").first.wait_for()
+    slider = page.get_by_label("process noise Q")
+    slider.focus()
+    for key in ("ArrowRight", "ArrowUp", "ArrowLeft"):  # with which JupyterLab moves between cells
+        page.keyboard.press(key)
+    assert slider.get_attribute("aria-valuetext") == "0.018"
+    assert page.locator(".kscore-explore").evaluate("root => root.series.setting.Q") == pytest.approx(10**-1.75)
+    close(page)

@@ -1,62 +1,127 @@
-"""The figure to play with: sliders that draw, and a grid without any widget."""
+"""The figure to play with: what it draws is the filter, in Python and in a browser."""
 
+import html
+import json
+import re
+import shutil
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from kscore import figures, filters
-from kscore.figures import sliders as explore
-from kscore.figures import style
+from kscore import figures, filters, normalizers
+from kscore.figures import sliders
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
-def test_it_is_among_the_figures():
-    assert figures.explore is explore.explore
-
-
-@pytest.fixture
-def shown(monkeypatch):
-    """What was shown: figures with their words, and widgets."""
+@pytest.fixture(scope="module")
+def shown():
+    """What the figure shows: a page, and words below it."""
     found = []
-    monkeypatch.setattr(style, "show", lambda fig, caption, alt: found.append((fig, caption, alt)))
-    monkeypatch.setattr(explore, "display", found.append)
-    yield found
-    plt.close("all")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sliders, "display", lambda *parts: found.extend(part.data for part in parts))
+        figures.explore(seed=7)
+    return found
 
 
-def lines(ax):
-    return {line.get_label(): line.get_ydata() for line in ax.lines}
-
-
-def test_the_grid_has_a_column_for_each_setting_and_no_widget(shown):
-    explore.explore()
-    (fig, caption, alt), = shown
-    axes = np.reshape(fig.axes, (3, len(explore.CHANGES)))
-    assert [ax.get_title() for ax in axes[0]] == ["plain", "Q = 1", "R = 25", "P₀ = 0.0001", "jump = 0"]
-    assert "Q = 0.01, R = 1, P₀ = 1, jump = 5" in caption and alt
-    plain, quick = lines(axes[0, 0]), lines(axes[0, 1])
-    assert np.array_equal(plain["observed"], quick["observed"]) and not np.allclose(plain["belief"], quick["belief"])
-    assert np.array_equal(plain["mean"], np.repeat([0.0, 5.0], 60)) and set(lines(axes[0, 4])["mean"]) == {0.0}
-
-
-def test_what_is_drawn_is_the_filter(shown):
-    explore.explore(changes=[{"Q": 0.5, "R": 2.0, "P0": 3.0}], seed=7)
-    path, gain, score = shown[0][0].axes
-    z = lines(path)["observed"]
+def test_the_picture_of_the_plain_setting_is_the_filter():
+    fig, axes = figures.panels(3)
+    sliders.draw(axes, Q=0.5, R=2.0, P0=3.0, jump=4.0, seed=7)
+    lines = [{line.get_label(): line.get_ydata() for line in ax.lines} for ax in axes]
+    z = lines[0]["observed"]
     run = filters.filter_series(z, 0.5, 2.0, start=filters.Belief(0.0, 3.0))
-    assert np.allclose(lines(path)["belief"], run.mean) and np.allclose(gain.lines[0].get_ydata(), run.gain)
-    assert np.allclose(lines(score)["K-Score"], (z - run.mean) / np.sqrt(run.var))
-    assert np.allclose(lines(score)["innovation score"], (z - run.prior_mean) / np.sqrt(run.prior_var + 2.0))
+    assert np.array_equal(lines[0]["mean"], np.repeat([0.0, 4.0], 60))
+    assert np.allclose(lines[0]["belief"], run.mean) and np.allclose(axes[1].lines[0].get_ydata(), run.gain)
+    assert np.allclose(lines[2]["K-Score"], (z - run.mean) / np.sqrt(run.var))
+    assert np.allclose(lines[2]["innovation score"], (z - run.prior_mean) / np.sqrt(run.prior_var + 2.0))
+    plt.close(fig)
 
 
-def test_the_sliders_draw_the_same_picture_when_they_are_moved(shown):
-    explore.explore(interactive=True)
-    (first, *_), widget = shown  # it is drawn before anything is moved
-    sliders = {slider.description: slider for slider in widget.children[:-1]}
-    assert list(sliders) == ["Q", "R", "P₀", "jump"]
-    before = lines(first.axes[0])["belief"]
-    sliders["Q"].value = 1.0
-    after = lines(shown[-1][0].axes[0])["belief"]
-    assert not np.allclose(before, after)
-    explore.explore(changes=[{"Q": 1.0}])
-    assert np.allclose(lines(shown[-1][0].axes[0])["belief"], after)
+def test_where_no_script_may_run_there_is_a_picture_with_words(shown):
+    page, caption = shown
+    without = re.sub("<script>.*?</script>", "", page, flags=re.DOTALL)
+    assert re.search(r'<img alt="[^"]{80,}" src="data:image/png;base64,', without)
+    assert "the picture for Q = 0.01, R = 1, P₀ = 1, jump = 5." in without and caption == f"*{sliders.CAPTION}*"
+    assert not re.search(r"https?:(?!//www.w3.org/2000/svg)|\b(src|href)=.?/", page)  # nothing is loaded
+    told = json.loads(html.unescape(re.search('data-explore="([^"]*)"', page)[1]))
+    assert [slider["value"] for slider in told["settings"]] == list(sliders.PLAIN.values())
+
+
+@pytest.fixture(scope="module")
+def page(shown, tmp_path_factory):
+    """The figure in a browser that reaches nothing."""
+    if CHROMIUM is None:
+        pytest.skip("no browser is installed: the sliders are moved in chromium, a package of that name on Debian")
+    from playwright.sync_api import sync_playwright
+
+    file = tmp_path_factory.mktemp("sliders") / "page.html"
+    file.write_text(f"<!doctype html><meta charset='utf-8'>{shown[0]}", encoding="utf-8")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        context = browser.new_context(offline=True, viewport={"width": 390, "height": 844})
+        page, page.complaints = context.new_page(), []
+        page.on("pageerror", lambda error: page.complaints.append(str(error)))
+        page.on("request", lambda asked: asked.url.startswith(("file:", "data:")) or page.complaints.append(asked.url))
+        page.goto(file.as_uri())
+        yield page
+        browser.close()
+
+
+def series(page):
+    """What the figure shows now, and what Python makes of the same setting."""
+    found = page.locator(".kscore-explore").evaluate("root => root.series")
+    z, setting = np.array(found["z"]), found["setting"]
+    given = {name: setting[name] for name in ("Q", "R", "P0")}
+    run = filters.filter_series(z, given["Q"], given["R"], start=filters.Belief(0.0, given["P0"]))
+    python = {"mean": run.mean, "sd": np.sqrt(run.var), "gain": run.gain,
+              "kscore": normalizers.make("kscore", **given)(z),
+              "innovation": normalizers.make("kscore", mode="innovation", **given)(z)}
+    return setting, found, python
+
+
+def slide(page, name, place):
+    """Move a slider, as a hand would."""
+    page.get_by_label(name).evaluate("(slider, place) => { slider.value = place; "
+                                     "slider.dispatchEvent(new Event('input', {bubbles: true})); }", place)
+
+
+@pytest.mark.parametrize("places", [(-2, 0, 0, 5), (2, -3, 3, -10), (-6, 3, -3, 10), (-0.25, 1.5, -1.75, 0)])
+def test_the_browser_computes_what_python_computes(page, places):
+    for slider, place in zip(sliders.SLIDERS, places, strict=True):
+        slide(page, slider["words"], place)
+    setting, found, python = series(page)
+    assert np.allclose([setting["Q"], setting["R"], setting["P0"]], 10.0 ** np.array(places[:3]), rtol=1e-12)
+    assert setting["jump"] == places[3]
+    noise = np.random.default_rng(7).normal(size=sliders.STEPS)
+    assert np.array_equal(found["z"], noise + np.repeat([0.0, places[3]], sliders.STEPS // 2))
+    for name, values in python.items():
+        assert np.allclose(found[name], values, rtol=1e-9, atol=1e-12), name
+    assert page.complaints == []
+
+
+def test_it_can_be_used_without_a_mouse_and_without_looking(page):
+    page.get_by_role("button", name="Start again").click()
+    assert [page.get_by_role("slider").nth(place).get_attribute("aria-label") for place in range(4)] == [
+        slider["words"] for slider in sliders.SLIDERS]
+    before, picture = series(page)[0], page.get_by_role("img")
+    words = picture.get_attribute("aria-label")
+    assert before == sliders.PLAIN and words.startswith("Three panels: ")
+    slider = page.get_by_label("process noise Q")
+    slider.focus()
+    page.keyboard.press("ArrowRight")
+    assert series(page)[0]["Q"] == pytest.approx(10**-1.75) and slider.get_attribute("aria-valuetext") == "0.018"
+    assert page.locator("output").first.inner_text() == "0.018"
+    assert picture.get_attribute("aria-label") != words
+    assert page.locator("p").inner_text() in picture.get_attribute("aria-label")
+    page.get_by_role("button", name="Start again").press("Enter")
+    assert series(page)[0] == sliders.PLAIN and picture.get_attribute("aria-label") == words
+
+
+def test_it_fits_on_a_phone_and_grows_with_the_window(page):
+    width = "document.querySelector('.kscore-explore svg').getBoundingClientRect().width"
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390 and page.locator("img").count() == 0
+    small = page.evaluate(width)
+    page.set_viewport_size({"width": 900, "height": 844})
+    page.wait_for_function(f"{width} > {small} + 200")
+    page.set_viewport_size({"width": 390, "height": 844})

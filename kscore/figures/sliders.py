@@ -1,75 +1,84 @@
-"""The filter to play with: sliders in JupyterLab, a grid of the same pictures everywhere else.
+"""The filter to play with: sliders that work wherever a script may run, and one picture of the same where it may not.
 
-    >>> explore(interactive=False)
+    >>> from kscore import figures
+    >>> figures.explore()
 """
 
+import base64
+import html
+import io
+import json
 from collections.abc import Sequence
+from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
-from IPython.display import display
+from IPython.display import HTML, Markdown, display
 from matplotlib.axes import Axes
 
-from kscore import filters
+from kscore import filters, normalizers
 from kscore.figures import style
 
 STEPS = 120
 PLAIN = {"Q": 0.01, "R": 1.0, "P0": 1.0, "jump": 5.0}
-CHANGES = ({}, {"Q": 1.0}, {"R": 25.0}, {"P0": 0.0001}, {"jump": 0.0})
-"""What each column of the grid changes of the plain setting."""
+SLIDERS = (  # the first three in powers of ten
+    {"name": "Q", "words": "process noise Q", "low": -6, "high": 2, "step": 0.25, "log": True},
+    {"name": "R", "words": "observation noise R", "low": -3, "high": 3, "step": 0.25, "log": True},
+    {"name": "P0", "words": "first variance P₀", "low": -3, "high": 3, "step": 0.25, "log": True},
+    {"name": "jump", "words": "jump of the mean", "low": -10, "high": 10, "step": 0.5, "log": False},
+)
+COLORS = {"kscore": style.METHODS["kscore"]["color"], "innovation": style.METHODS["innovation"]["color"],
+          "gain": style.BLUE, "grey": style.GREY, "ink": style.INK}
+SCRIPT = Path(__file__).with_suffix(".js")
 
 CAPTION = ("Top: a mean that jumps in the middle, observed through noise of variance 1, and the filter's belief with "
            "two standard deviations. Middle: its gain. Bottom: the K-Score and the innovation score of every step.")
+ALT = ("Three panels: observations that jump in the middle with the filter's belief following them, a gain that falls "
+       "and settles, and two scores, of which the K-Score swings several times as far as the innovation score.")
+LOOK = """<style>
+.kscore-explore { background: #ffffff; color: #222222; font-family: sans-serif; font-size: 14px; padding: 8px; }
+.kscore-explore img { max-width: 100%; }
+.kscore-explore .kscore-sliders { display: grid; gap: 4px; max-width: 560px; margin-bottom: 8px; }
+.kscore-explore label { display: grid; grid-template-columns: 11em 1fr 4.5em; gap: 8px; align-items: center; }
+.kscore-explore button { justify-self: start; }
+</style>"""
 
 
-def explore(interactive: bool = False, changes: Sequence[dict[str, float]] = CHANGES, seed: int = 0) -> None:
-    """Show what Q, R, P₀ and a jump of the mean do to the filter's path, its gain and its scores.
-
-    With `interactive` there is a slider for each of them; otherwise a column for each change of the plain setting.
-    """
-    if interactive:
-        _sliders(seed)
-    else:
-        _grid(changes, seed)
-
-
-def _grid(changes: Sequence[dict[str, float]], seed: int) -> None:
-    fig, axes = style.panels(3, len(changes), height=2.0, width=2.6 * len(changes), sharex=True, sharey="row",
-                             squeeze=False)
-    for column, change in zip(axes.T, changes, strict=True):
-        draw(column, **PLAIN | change, seed=seed)
-        column[0].set_title(_named(change) if change else "plain")
-    for ax in axes[:, 1:].flat:
-        ax.set_ylabel("")
-    _explain(axes[:, 0])
-    style.show(fig, f"{CAPTION} Plain means {_named(PLAIN)}; each other column changes one of these.",
-               "A grid of pictures: the filter's path, its gain and its scores, in a column for each setting.")
+def explore(seed: int = 0) -> None:
+    """Show what Q, R, P₀ and a jump of the mean do to the filter's path, its gain and its scores, with sliders."""
+    told = json.dumps({"noise": _noise(seed).tolist(), "colors": COLORS,
+                       "settings": [slider | {"value": PLAIN[slider["name"]]} for slider in SLIDERS]})
+    picture = (f'<img alt="{html.escape(ALT)}" src="data:image/png;base64,{base64.b64encode(_picture(seed)).decode()}">'
+               f"<p>This is the picture for {_named(PLAIN)}. To move sliders instead, run the cell, or open the "
+               "chapter in the site that <code>make run</code> builds.</p>")
+    display(HTML(f'{LOOK}\n<div class="kscore-explore" data-explore="{html.escape(told)}">{picture}</div>\n'
+                 f'<script>{SCRIPT.read_text(encoding="utf-8")}</script>'), Markdown(f"*{CAPTION}*"))
 
 
-def _sliders(seed: int) -> None:
-    """Show the sliders; the picture is drawn anew when one of them is let go."""
-    import ipywidgets  # here, because pages and batch runs have no use for it
+def _noise(seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=STEPS)
 
-    def show(Q: float, R: float, P0: float, jump: float) -> None:
-        fig, axes = style.panels(3, height=2.0, sharex=True)
-        draw(axes, Q, R, P0, jump, seed)
-        _explain(axes)
-        style.show(fig, CAPTION, "The filter's path, its gain and its scores, one above the other.")
 
-    powers = {"continuous_update": False, "step": 0.25, "readout_format": ".2g"}
-    display(ipywidgets.interactive(
-        show,
-        Q=ipywidgets.FloatLogSlider(PLAIN["Q"], min=-6, max=2, description="Q", **powers),
-        R=ipywidgets.FloatLogSlider(PLAIN["R"], min=-3, max=3, description="R", **powers),
-        P0=ipywidgets.FloatLogSlider(PLAIN["P0"], min=-3, max=3, description="P₀", **powers),
-        jump=ipywidgets.FloatSlider(PLAIN["jump"], min=-10, max=10, step=0.5, description="jump",
-                                    continuous_update=False)))
+def _picture(seed: int) -> bytes:
+    """Return the picture of the plain setting, as a file."""
+    fig, axes = style.panels(3, height=2.0, sharex=True)
+    draw(axes, **PLAIN, seed=seed)
+    for ax, words in zip(axes, ("value", "gain K", "score"), strict=True):
+        ax.set_ylabel(words)
+    axes[0].legend(fontsize=8, loc="upper left")
+    axes[2].legend(fontsize=8, loc="upper left")
+    axes[2].set_xlabel("step t")
+    file = io.BytesIO()
+    fig.savefig(file, format="png")
+    plt.close(fig)
+    return file.getvalue()
 
 
 def draw(axes: Sequence[Axes], Q: float, R: float, P0: float, jump: float, seed: int = 0) -> None:
     """Draw path, gain and scores of a filter on three axes; the stream is the same for every setting but the jump."""
     time = np.arange(1, STEPS + 1)
     truth = np.where(time > STEPS // 2, jump, 0.0)
-    z = truth + np.random.default_rng(seed).normal(size=STEPS)
+    z = truth + _noise(seed)
     run = filters.filter_series(z, Q, R, start=filters.Belief(0.0, P0))
     path, gain, score = axes
 
@@ -82,18 +91,10 @@ def draw(axes: Sequence[Axes], Q: float, R: float, P0: float, jump: float, seed:
 
     gain.plot(time, run.gain, color=style.BLUE)
     gain.set_ylim(0, 1)
-    score.plot(time, (z - run.mean) / np.sqrt(run.var), **style.method("kscore") | {"label": "K-Score"})
-    score.plot(time, (z - run.prior_mean) / np.sqrt(run.prior_var + R),
-               **style.method("innovation") | {"label": "innovation score"})
-
-
-def _explain(axes: Sequence[Axes]) -> None:
-    """Write the words on the first column."""
-    for ax, words in zip(axes, ("value", "gain K", "score"), strict=True):
-        ax.set_ylabel(words)
-    axes[0].legend(fontsize=7, loc="upper left")
-    axes[2].legend(fontsize=7, loc="upper left")
-    axes[2].set_xlabel("step t")
+    for name, words in (("kscore", "K-Score"), ("innovation", "innovation score")):
+        mode = "innovation" if name == "innovation" else "stream"
+        scores = normalizers.make("kscore", mode=mode, Q=Q, R=R, P0=P0)(z)
+        score.plot(time, scores, **style.method(name) | {"label": words})
 
 
 def _named(setting: dict[str, float]) -> str:
