@@ -17,11 +17,11 @@
 # %% [markdown]
 # # 04 From the policy gradient to Algorithm 1
 #
-# **Claim.** In Algorithm 1 a normalizer acts in one line; written out in the open and called through `kscore`, that line gives the same gradient and the same update. Which normalizer stands in it changes the length of a gradient by orders of magnitude, and its direction as well; Adam hides most of the first difference, not the second.
+# **Question.** What does the choice of a normalizer do to a policy gradient: to its mean, its length and its direction?
 #
 # *For* readers of chapter 03 who want to see the score at work.
 # *Know first:* the chain rule, a little PyTorch, what a policy is.
-# *Runs in* under half a minute.
+# *Runs in* about a minute.
 # Previous: [03 From filter to score](03_from_filter_to_score.ipynb) · Next: [05 Actor-critic on CartPole](05_actor_critic_cartpole.ipynb)
 
 # %% [markdown]
@@ -29,15 +29,17 @@
 #
 # Chapters 01 to 03 treated scores as numbers.
 # Here they become gradients.
-# We derive the policy gradient, write the paper's Algorithm 1 as a plain loop, do the same with the library that the experiments use, and look at what the choice of normalizer does to a first gradient.
-# The claim would be wrong if the loop and the library disagreed on a gradient, or if all normalizers gave nearly the same one.
+# Textbooks promise that subtracting a baseline from the returns leaves the expected gradient alone, so one might expect all normalizers to pull a policy the same way on average, some with more scatter and some with a longer step.
+# That would be wrong if a normalizer took away part of the expected gradient itself, and took more of it from some steps than from others.
+# So we derive the policy gradient, look for the place where the promise depends on *when* the baseline is known, and measure what each normalizer keeps.
+# Then we write the paper's Algorithm 1 as a plain loop, and check that the library which runs the experiments takes the same step.
 #
 # After this chapter you can
 #
-# - derive the policy gradient, say why subtracting a baseline changes its variance but not its mean, and when that argument fails;
-# - write Algorithm 1 from memory;
-# - set up a run with `RunConfig`, change any of its settings, and read its record;
-# - predict which normalizers change the direction of an update and which only its length.
+# - derive the policy gradient, and say why a baseline changes its scatter but not its mean;
+# - say which part of a baseline is harmless, prove it, and predict what the rest costs;
+# - write Algorithm 1 from memory, and point to the normalizer in REINFORCE, actor-critic, GAE and PPO;
+# - set up a run with `RunConfig` and read its record.
 
 # %% [markdown]
 # ## Setup
@@ -45,7 +47,6 @@
 # %%
 import dataclasses
 import os
-import sys
 
 import gymnasium as gym
 import numpy as np
@@ -53,15 +54,16 @@ import pandas as pd
 import torch
 from IPython.display import Markdown
 from torch import nn
-from tqdm.std import tqdm
 
 from kscore import chapters, figures, filters, normalizers
-from kscore.rl import RunConfig, algorithms, environments, train
-from kscore.rl.networks import Network
+from kscore.analysis import baselines
+from kscore.figures import diagrams
+from kscore.project import DATA
+from kscore.rl import RunConfig, algorithms, cartpoles, environments, train
 from kscore.rl.policies import Policy
-from kscore.rl.training import History, make_agent
+from kscore.rl.training import make_agent
 
-os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # the film is rendered without a screen
+os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # to film without a screen
 torch.set_num_threads(1)
 chapter = chapters.begin("04_policy_gradients")
 
@@ -71,15 +73,18 @@ chapter = chapters.begin("04_policy_gradients")
 # %% tags=["parameters"]
 seed: int = 4                 # of every random number in this chapter [0, 1000000000]
 open_episodes: int = 40       # episodes of the loop written in the open [5, 10000]
-env: str = "CartPole-v1"      # environment of the live run; the rest stays CartPole {CartPole-v1, LunarLander-v3}
+env: str = "CartPole-v1"      # of the live run {CartPole-v1, LunarLander-v3}
 algorithm: str = "actor_critic"  # of the live run {reinforce, actor_critic, gae, ppo}
-normalizer: dict = {"name": "zscore"}  # of the live run (with papermill: -y "{normalizer: {name: ema}}")
-max_episodes: int = 300       # cap of the live run; LunarLander needs 1,000 or more [1, 100000]
+normalizer: dict = {"name": "zscore"}  # of the live run, as in {name: ema}
+max_episodes: int = 300       # cap of the live run; LunarLander needs 1,000 [1, 100000]
 draws: int = 20_000           # Monte Carlo draws in the bandit [1000, 1000000]
 film_frames: int = 6          # pictures in a film strip [2, 20]
 
 # %%
 rng = np.random.default_rng(seed)
+gamma = 0.99                           # discount, as released
+crowd_size = min(5 * draws, 200_000)   # CartPole episodes played at once
+agents = 40                            # whose first gradients we compare
 
 # %% [markdown]
 # ## Notation
@@ -87,9 +92,11 @@ rng = np.random.default_rng(seed)
 # | symbol | meaning | in code | shape |
 # |---|---|---|---|
 # | $\pi_\theta(a \mid s)$ | the policy: probability of action $a$ in state $s$ | `policy` | `(actions,)` |
-# | $\theta$ | its parameters | `policy.parameters()` | |
 # | $J(\theta)$ | expected return under the policy | | number |
-# | $b$ | a baseline: subtracted from the return | `baseline` | number |
+# | $g_t = \nabla\log\pi_\theta(a_t \mid s_t)$ | the direction that makes $a_t$ more likely | `slopes` | `(N,)` along one axis |
+# | $b_t$ | a baseline: subtracted from the return | `baseline`, `centre` | `(N,)` |
+# | $\mathcal H_t$ | everything settled before $a_t$ is drawn: $s_t$, what came before it, all earlier episodes | | |
+# | $c_t$ | the share of the expected gradient at step $t$ that a baseline keeps | `share` | `(N,)` |
 # | $V(s)$ | the critic's estimate of the return from state $s$ | `values` | `(N,)` |
 # | $A_t = \hat G_t - V(s_t)$ | advantage | `advantages` | `(N,)` |
 
@@ -102,28 +109,28 @@ rng = np.random.default_rng(seed)
 #
 # $$\nabla J = \nabla\sum_a \pi_\theta(a)\,G(a) = \sum_a \pi_\theta(a)\,\nabla\log\pi_\theta(a)\,G(a) = \mathbb E\big[\nabla\log\pi_\theta(a)\;G(a)\big]. \tag{4.1}$$
 #
-# The right-hand side of (4.1) can be estimated by acting: sample an action, weigh the gradient of its log-probability by what it brought.
+# The right-hand side of (4.1) can be estimated by acting: sample an action, and weight the gradient of its log-probability by what it brought.
 # For an episode $\tau$ of many decisions, $p_\theta(\tau) = \rho(s_0)\prod_t \pi_\theta(a_t \mid s_t)\,p(s_{t+1} \mid s_t, a_t)$, so $\nabla\log p_\theta(\tau) = \sum_t\nabla\log\pi_\theta(a_t \mid s_t)$: the environment drops out.
 # A reward that came before $a_t$ is already fixed when $a_t$ is drawn, and $\mathbb E[\nabla\log\pi_\theta(a_t \mid s_t)\mid s_t] = \sum_a\nabla\pi_\theta(a \mid s_t) = \nabla 1 = 0$, so it contributes nothing.
-# What is left weighs step $t$ by the return $G_t$ from $t$ on:
+# What is left weights step $t$ by the return $G_t$ from $t$ on:
 #
 # $$\nabla J = \mathbb E\Big[\sum_t \nabla\log\pi_\theta(a_t \mid s_t)\;G_t\Big]. \tag{4.2}$$
 #
 # (With discounting, the exact gradient of $\mathbb E[G_0]$ has a further factor $\gamma^t$; most implementations leave it out, and so do we.)
 #
 # For the same reason, subtracting a baseline that depends only on $s_t$ and on what was known *before* $a_t$ changes nothing on average.
-# But it changes the *scatter*.
+# What it changes is the *scatter*.
 # A bandit with three arms is enough to see it.
 
 # %%
-bandit = np.array([10.0, 11.0, 12.0])                   # what each arm pays, plus unit noise
-theta = np.array([0.5, 0.0, -0.5])                      # preferences of a softmax policy
+bandit = np.array([10.0, 11.0, 12.0])    # what each arm pays, plus unit noise
+theta = np.array([0.5, 0.0, -0.5])       # preferences of a softmax policy
 pi = np.exp(theta) / np.exp(theta).sum()
-exact = pi * (bandit - pi @ bandit)                         # the gradient by theta, from the sum over arms
+exact = pi * (bandit - pi @ bandit)      # the gradient by theta, from the sum over arms
 
 
 def estimates(baseline: float) -> np.ndarray:
-    """Return one gradient estimate a draw, (draws, 3): ∇ log π(a) (G - b), where ∇ log π(a) = 1_a - π."""
+    """Return a gradient estimate for each draw: (1_a - π)(G - b), (draws, 3)."""
     chosen = rng.choice(3, size=draws, p=pi)
     rewards = bandit[chosen] + rng.normal(0, 1, draws)
     return (np.eye(3)[chosen] - pi) * (rewards - baseline)[:, None]
@@ -131,29 +138,33 @@ def estimates(baseline: float) -> np.ndarray:
 
 for baseline in (0.0, 11.0, 20.0):
     sample = estimates(baseline)
-    assert np.all(np.abs(sample.mean(axis=0) - exact) < 5 * sample.std(axis=0) / np.sqrt(draws))
+    error = sample.std(axis=0) / np.sqrt(draws)
+    assert np.all(np.abs(sample.mean(axis=0) - exact) < 5 * error)
 
 # %% [markdown]
 # Each of the three baselines, even a silly one, passes the check: the average is the exact gradient, within five standard errors in each of its three coordinates.
-# A baseline of 20 makes every single weight negative, and so tells the policy to avoid whatever it has just done; only the average over many draws puts that right.
-# How many draws are many depends on the scatter.
+# A baseline of 20 makes nearly every weight negative, and so tells the policy to avoid whatever it has just done; only the average over many draws puts that right.
+# How many draws count as many depends on the scatter.
 #
 # *Predict the plot:* how does the scatter of a single estimate depend on the baseline, and where is it smallest?
 
-# %%
+# %% tags=["hide-input"]
 tried = np.linspace(0, 22, 23)
 scatter = [estimates(b).var(axis=0).sum() for b in tried]
-squares = ((np.eye(3) - pi) ** 2).sum(axis=1)              # |∇ log π(a)|² of each arm
+squares = ((np.eye(3) - pi) ** 2).sum(axis=1)  # |∇ log π(a)|² of each arm
 lowest = (pi * squares) @ bandit / (pi @ squares)
 fig, ax = figures.panels(height=2.8)
 ax.plot(tried, scatter, "o-", color=figures.BLUE)
-ax.axvline(pi @ bandit, color=figures.ORANGE, linestyle="--", label=f"expected return, {pi @ bandit:.2f}")
-ax.axvline(lowest, color=figures.GREEN, linestyle=":", label=f"best baseline, {lowest:.2f}")
-figures.label(ax, f"Variance of one gradient estimate (n = {draws:,} draws each)", "baseline b", "variance", legend=True)
-raw, centred = (estimates(b).var(axis=0).sum() for b in (0.0, pi @ bandit))
+ax.axvline(pi @ bandit, color=figures.ORANGE, linestyle="--",
+           label=f"expected return, {pi @ bandit:.2f}")
+ax.axvline(lowest, color=figures.GREEN, linestyle=":",
+           label=f"best baseline, {lowest:.2f}")
+figures.label(ax, f"Variance of one gradient estimate (n = {draws:,} draws each)",
+              "baseline b", "variance", legend=True)
 figures.show(fig)
 
 # %% tags=["hide-input"]
+raw, centred = (estimates(b).var(axis=0).sum() for b in (0.0, pi @ bandit))
 figures.caption(
     f"A parabola. Its bottom is at E[|∇log π|² G] / E[|∇log π|²] = {lowest:.2f}, "
     "near the expected return. Without a baseline one estimate has "
@@ -171,90 +182,283 @@ figures.caption(
 # ## A baseline that knows the answer
 #
 # The argument needed a baseline that was known before the action.
-# The K-Score's is not: its belief $x_t$ has seen $G_t$ itself, with weight $K$, and before that the earlier returns of the episode, each of which contains $G_t$ too, since $G_{t-j} = r_{t-j} + \dots + \gamma^j G_t$.
-# With a constant gain, $x_t$ holds $G_t$ with the total weight $K\sum_{j=0}^t \big((1-K)\gamma\big)^j$; everything else in it was settled before $a_t$ and averages out.
-# So what remains of the expected gradient at step $t$ is the fraction
+# The K-Score's is not.
+# Its belief $x_t$ has seen $G_t$ itself, with weight $K$, and before that the earlier returns of the episode, each of which contains $G_t$ too, since $G_{t-j} = r_{t-j} + \dots + \gamma^j G_t$.
+# With a constant gain, $x_t$ holds $G_t$ with the total weight $K\sum_{j=0}^t \big((1-K)\gamma\big)^j$.
+# Everything else in it was settled before $a_t$, and averages out.
+# So what remains of the expected gradient at step $t$ is the share
 #
 # $$c_t = 1 - K\sum_{j=0}^{t}\big((1 - K)\gamma\big)^j . \tag{4.3}$$
 #
-# The reasoning of (4.3) applies to the mean of the episode as well, which holds $G_t$ with the weight $\tfrac1N\sum_{j=0}^t\gamma^j$.
-# To check both, we need an environment in which the expected gradient is known: $N$ coin flips, each paid by its own outcome.
+# It is tempting to treat the mean of the episode in the same way: it holds $G_t$ with the weight $\tfrac1N\sum_{j=0}^t\gamma^j$, so subtract that.
+# But the mean also holds the *later* returns $G_{t+1}, \dots, G_{N-1}$, and those were anything but settled when $a_t$ was drawn.
+# What do they cost?
+# We need the general statement.
+
+# %% [markdown]
+# ## What was settled before the action
+#
+# Let $\mathcal H_t$ be everything that is settled when $a_t$ is drawn, and $g_t = \nabla\log\pi_\theta(a_t \mid s_t)$.
+# For *any* baseline, whatever it has seen,
+#
+# $$\mathbb E\big[g_t\,(G_t - b_t)\big] = \mathbb E[g_t\,G_t] - \mathbb E\big[g_t\,\big(b_t - \mathbb E[b_t \mid \mathcal H_t]\big)\big]. \tag{4.4}$$
+#
+# *Proof.* $\mathbb E[b_t \mid \mathcal H_t]$ is settled before $a_t$, and $\mathbb E[g_t \mid \mathcal H_t] = 0$; so $\mathbb E\big[g_t\,\mathbb E[b_t \mid \mathcal H_t]\big] = \mathbb E\big[\mathbb E[g_t \mid \mathcal H_t]\;\mathbb E[b_t \mid \mathcal H_t]\big] = 0$, and it may be added. ∎
+#
+# In words: **only the part of a baseline that is settled before $a_t$ is harmless.**
+# The rest enters with a minus sign, exactly as if it were a reward: the policy is trained to raise $G_t$ and, at the same time, to *lower* whatever the baseline still owes to $a_t$.
+#
+# Now let the baseline be a weighted sum of returns, $b_t = \sum_j w_{tj} G_j$, with fixed weights.
+# An earlier return, $j \le t$, splits into $r_j + \dots + \gamma^{t-j-1} r_{t-1}$, which is settled, and $\gamma^{t-j} G_t$, which is not.
+# A later one, $j > t$, stays as it is.
+# With $\rho_{tj} = \mathbb E[g_t\,G_j]\,/\,\mathbb E[g_t\,G_t]$, the influence of $a_t$ on a later return compared with its influence on its own, (4.4) becomes
+#
+# $$c_t = 1 - \sum_{j \le t} w_{tj}\,\gamma^{t-j} - \sum_{j > t} w_{tj}\,\rho_{tj} . \tag{4.5}$$
+#
+# Four remarks, and then we measure.
+#
+# - Returns of *earlier episodes* are settled, with whatever weight. A baseline fixed before the episode begins keeps everything.
+# - The streamed filter uses no later returns, so (4.3) is (4.5) for it, in every environment. The innovation form stops one return earlier and gains one step: it keeps at step $t + 1$ little more than the K-Score keeps at $t$, because the *earlier* returns have given $G_t$ away already.
+# - The last sum vanishes only if $a_t$ has no influence on later returns. Coin flips are like that; control problems are not, or nobody would need to plan.
+# - If the weights are random, they stay inside: the term of $G_j$ is $\mathbb E[g_t\,w_{tj} G_j]$. The weights $1/N$ of the episode's mean are of this kind, because $a_t$ helps to decide how long the episode lasts. There is no shortcut then; we have to measure.
+
+# %% [markdown]
+# ## Coin flips, where theory is exact
+#
+# First a game in which all of (4.5) is known: $N$ coin flips, each paid by its own outcome, $g_t = a_t - \tfrac12$ and $\rho_{tj} = 0$ for $j > t$.
+# The length is fixed, so the mean's weights are fixed too, and its share is $1 - \tfrac1N\sum_{j=0}^t\gamma^j$.
 #
 # *Predict the plot:* which steps keep most of their gradient, the early ones or the late ones?
 
 # %%
-gamma, flips_long, trials = 0.99, 40, 10 * draws
+flips_long, trials = 40, 10 * draws
 released = {"Q": 1e-4, "R": 1e-2}
-K, start_var = filters.steady_state(**released).gain, filters.steady_state(**released).var
+settled = filters.steady_state(**released)
+K = settled.gain
 flips = rng.integers(0, 2, (flips_long, trials))
 coin_returns = np.zeros((flips_long + 1, trials))
 for t in reversed(range(flips_long)):
     coin_returns[t] = flips[t] + gamma * coin_returns[t + 1]
 coin_returns = coin_returns[:-1]
-belief = filters.filter_series(coin_returns, **released, start=filters.Belief(0.0, start_var)).mean
-kept_gradient = {"kscore": coin_returns - belief, "zscore": coin_returns - coin_returns.mean(axis=0)}
-products = {kind: (flips - 0.5) * signal / 0.25 for kind, signal in kept_gradient.items()}   # ∇ log π = a - 1/2; exact: 1/4
-measured = {kind: product.mean(axis=1) for kind, product in products.items()}
-j = np.arange(flips_long)
-theory = {"kscore": 1 - K * np.cumsum(((1 - K) * gamma) ** j), "zscore": 1 - np.cumsum(gamma**j) / flips_long}
-for kind in theory:
-    assert np.all(np.abs(measured[kind] - theory[kind]) < 5 * products[kind].std(axis=1) / np.sqrt(trials))
+start = filters.Belief(0.0, settled.var)
+coin_centres = {
+    "kscore": filters.filter_series(coin_returns, **released, start=start).mean,
+    "zscore": np.broadcast_to(coin_returns.mean(axis=0), coin_returns.shape),
+}
+
+# %% [markdown]
+# `baselines.kept` does the arithmetic: it averages $g_t G_t$ and $g_t b_t$ over the episodes, step by step, and returns one minus their ratio with its standard error.
 
 # %%
+on_coins = {kind: baselines.kept(flips - 0.5, coin_returns, centre)
+            for kind, centre in coin_centres.items()}
+j = np.arange(flips_long)
+theory = {"kscore": 1 - K * np.cumsum(((1 - K) * gamma) ** j),
+          "zscore": 1 - np.cumsum(gamma**j) / flips_long}
+for kind, (share, error) in on_coins.items():
+    assert np.all(np.abs(share - theory[kind]) < 5 * error + 1e-9)
+
+# %% tags=["hide-input"]
 fig, ax = figures.panels(height=3.0)
-for kind, name in (("kscore", "posterior belief of the streamed filter"), ("zscore", "mean of the episode")):
+names = {"kscore": "belief of the streamed filter", "zscore": "mean of the episode"}
+for kind, name in names.items():
     look = figures.method(kind, marker=True)
-    ax.plot(theory[kind], color=look["color"], linestyle=look["linestyle"], label=f"{name}: theory")
-    ax.plot(measured[kind], look["marker"], color=look["color"], label=f"{name}: measured", fillstyle="none")
+    ax.plot(theory[kind], color=look["color"], linestyle=look["linestyle"],
+            label=f"{name}: theory")
+    ax.plot(on_coins[kind].share, look["marker"], color=look["color"],
+            label=f"{name}: measured", fillstyle="none")
 ax.axhline(1, color=figures.GREY, linewidth=0.8)
-figures.label(ax, f"Fraction of the expected gradient that is left (n = {trials:,} episodes of {flips_long} flips)", "step t", "fraction c")
+figures.label(ax, f"Gradient kept (n = {trials:,} episodes of {flips_long} coin flips)",
+              "step t", "share c")
+ax.set_ylim(0, 1.05)
 fig.legend(loc="outside lower center", ncols=2)
+figures.show(fig)
+
+# %% tags=["hide-input"]
 limit = (1 - K) * (1 - gamma) / (1 - gamma * (1 - K))
+figures.caption(
+    f"Coin flips. For the released filter (K = {K:.3f}) the share falls to "
+    f"{theory['kscore'][20]:.2f} at step 20, to {theory['kscore'][-1]:.2f} at step "
+    f"{flips_long - 1}, and to {limit:.3f} in the end; for the mean of the episode "
+    f"it falls almost in a straight line, to {theory['zscore'][-1]:.2f} at the last "
+    "step. The marks lie on the lines.",
+    alt="Share of the expected gradient that is kept, against the step, in a game of "
+    "forty coin flips. For the filter it decays quickly at first and levels off "
+    "near a tenth; for the episode's mean it falls in nearly a straight line to "
+    "a value not far above zero. Measured marks lie on both theoretical curves.")
+
+# %% [markdown]
+# For the filter this is the high-pass filter (3.3) of chapter 03 again, now in the gradient: after the first steps of an episode, most of what an action brought is subtracted away again.
+#
+# For the mean, the straight line is a property of coins.
+# In CartPole a good action lengthens the episode and so raises every later return, and the last sum of (4.5) is anything but zero.
+
+# %% [markdown]
+# ## On real episodes
+#
+# To measure $c_t$ on CartPole we need very many episodes of one fixed policy.
+# `kscore.rl.cartpoles` moves ten thousand carts at a time with gymnasium's equations.
+# The policy chooses at random; seen as a logistic policy with all weights zero, its gradient is $g_t = (a_t - \tfrac12)\,s_t$, and we follow it along one direction: *push to the side to which the pole leans and turns*.
+
+# %%
+crowd = cartpoles.play(crowd_size, rng)
+lean = crowd.observations[:, 2] + crowd.observations[:, 3]   # angle + angular velocity
+slopes = (crowd.actions - 0.5) * lean                        # (steps, episodes)
+crowd_returns = crowd.returns(gamma)
+
+
+def cartpole_returns(length: int) -> np.ndarray:
+    """Return the returns of a CartPole episode; its length decides them all."""
+    return (1 - gamma ** (length - np.arange(length))) / (1 - gamma)
+
+# %% [markdown]
+# Every normalizer first sees the same ten episodes, with the settings released for actor-critic; then we ask what it would subtract in each of the others.
+# Since the returns depend on nothing but the length of the episode, so do the centres.
+# `prior` is the belief of the streamed filter before the episode begins, held for the whole of it.
+
+# %%
+earlier = [cartpole_returns(n) for n in crowd.lengths[:baselines.WARM_UP]]
+ready = baselines.warmed_up("CartPole-v1", earlier)
+
+
+def centres_of(kind: str) -> np.ndarray:
+    """Return what this normalizer subtracts in every episode, (steps, episodes)."""
+    by_length = [baselines.centres(ready[kind], cartpole_returns(n))
+                 for n in range(1, crowd.lengths.max() + 1)]
+    return baselines.columns(by_length, keep=len(slopes))[:, crowd.lengths - 1]
+
+
+on_cartpole = {kind: baselines.kept(slopes, crowd_returns, centres_of(kind))
+               for kind in ready}
+share, error = on_cartpole["kscore"]
+assert np.all(np.abs(share - theory["kscore"][:len(share)]) < 5 * error + 0.01)
+assert np.allclose(on_cartpole["prior"].share, 1)
+
+# %% [markdown]
+# The two assertions are (4.3), which holds for the filter on CartPole as it did on coins, and the first remark.
+#
+# LunarLander is simulated one step at a time, so its numbers were measured once and stored (`data/kept_gradient.csv`; `data/README.md` says by which command).
+# There the direction is *tilted to the left, fire the right engine, and the other way round*.
+
+# %%
+lander = pd.read_csv(DATA / "kept_gradient.csv")
+on_lander = {kind: baselines.Kept(rows.share.to_numpy(), rows.error.to_numpy())
+             for kind, rows in lander.groupby("kind", sort=False)}
+
+# %% [markdown]
+# *Predict the plot:* at which steps will the episode's mean now keep more than the streamed filter? And the refitted filter, whose centre is the level of the *last* few returns of the episode?
+
+# %% tags=["hide-input"]
+PRIOR = {"color": figures.INK, "linestyle": (0, (1, 1)),
+         "label": "prior of the episode"}
+shown = {kind: figures.method(kind) for kind in
+         ("running", "adaptive", "refit", "zscore", "kscore")}
+shown = {"prior": PRIOR} | shown
+measured_on = {f"CartPole (n = {crowd_size:,} episodes)": on_cartpole,
+               f"LunarLander (n = {lander.episodes[0]:,} episodes)": on_lander}
+fig, axes = figures.panels(2, 1, height=3.1)
+for ax, (title, result) in zip(axes, measured_on.items(), strict=True):
+    for kind, look in shown.items():
+        share, error = result[kind]
+        at = np.arange(len(share))
+        ax.plot(at, share, **look)
+        ax.fill_between(at, share - 2 * error, share + 2 * error, alpha=0.2,
+                        color=look["color"], linewidth=0)
+    ax.set_ylim(0, 1.05)
+    figures.label(ax, title, "step t", "gradient kept, share c")
+handles, words = axes[0].get_legend_handles_labels()
+fig.legend(handles, words, loc="outside lower center", ncols=2)
 figures.show(fig)
 
 # %% tags=["hide-input"]
 figures.caption(
-    "A baseline that has seen the return takes part of the gradient with it. For "
-    f"the released filter (K = {K:.3f}) the fraction falls to "
-    f"{theory['kscore'][-1]:.2f} within {flips_long} steps, and to {limit:.3f} in "
-    f"the end; for the mean of the episode it falls to {theory['zscore'][-1]:.2f} "
-    "at the last step.",
-    alt="Fraction of the expected gradient against the step: for the filter it "
-    "decays within about twenty steps to below one tenth, for the episode mean "
-    "it falls in nearly a straight line to near zero.")
-
+    "The share of the expected gradient that is left when the centre is subtracted "
+    "(bands: two standard errors). At steps 2, 10 and 20 of CartPole the streamed "
+    "filter keeps "
+    + ", ".join(f"{on_cartpole['kscore'].share[t]:.2f}" for t in (2, 10, 20))
+    + " and the mean of the episode "
+    + ", ".join(f"{on_cartpole['zscore'].share[t]:.2f}" for t in (2, 10, 20)) + ".",
+    alt="Two panels, CartPole and LunarLander: the share of the gradient kept, against "
+    "the step. The prior stays at one and the running mean near it. The streamed "
+    "filter decays from nine tenths to near a tenth. The mean of the episode stays "
+    "almost level, near one half on CartPole and one third on LunarLander; the "
+    "refitted filter stays at about three quarters or above, and the adaptive "
+    "stream higher still on LunarLander.")
 
 # %% [markdown]
-# This is the high-pass filter (3.3) of chapter 03 again, now in the gradient: after the first steps of an episode, most of what an action brought is subtracted away again.
-# It does not say that the Z-Score is better, which treats the end of an episode in the same way.
-# It says that neither is the harmless baseline of the theorem, and that the early steps of an episode do most of the learning under both.
+# The same in numbers, for all eight centres:
+
+# %% tags=["hide-input"]
+def cell(result: baselines.Kept, step: int) -> str:
+    """Return a share, and its standard error where it can be seen."""
+    share, error = result.share[step], result.error[step]
+    return f"{share:.2f} ± {error:.2f}" if error >= 0.005 else f"{share:.2f}"
+
+
+names = {kind: figures.METHODS[kind]["label"] for kind in baselines.KINDS[:-1]}
+names["prior"] = PRIOR["label"]
+pd.DataFrame({
+    f"{place}, step {t}": {names[kind]: cell(result[kind], t) for kind in names}
+    for place, result in (("CartPole", on_cartpole), ("LunarLander", on_lander))
+    for t in (2, 10, 20)
+}).style.set_caption("Share of the expected gradient kept (± standard error, where it "
+                     "is at least 0.005)")
+
+# %% [markdown]
+# Three families.
+#
+# - The **streamed filter** and its innovation form keep the beginning of an episode and little else. The decay is that of (4.3): it depends on $K$ and $\gamma$, not on the environment.
+# - The **mean of the episode** and the **refitted filter** lose something at every step, early or late, but without that decay. The mean looks ahead: even at the first step it holds returns that the first action will decide. What is lost evenly amounts to a smaller step, and Adam makes up for much of that.
+# - What is known **before the episode**, or nearly so, keeps all or nearly all of it: the prior, and the running mean, in which one episode is a small part of everything seen. The moving average forgets, and so lies below the running mean; the adaptive filter, which takes the saw-tooth for noise, has a small gain and keeps much more than the simple one. (How much depends on its noise level when the episode begins, and so on the ten episodes that came before.)
+#
+# ### What this predicts
+#
+# Write your own guess down before you read on to [chapter 05](05_actor_critic_cartpole.ipynb).
+# If the share kept is what decides:
+#
+# - Runs with the *simple stream* should learn mainly from the first $1/K$ steps or so of an episode. That is a handicap that grows: it matters little while episodes last twenty steps, and much when the pole has to be saved at step 300.
+# - The *per-episode Z-Score* and *refit* should not suffer from what they lose, since they lose it evenly. Between those two the share gives little reason for a difference.
+# - The *running Z-Score* should learn from whole episodes; the *adaptive stream* nearly so.
+# - Over all the arms of chapter 11, memory should matter: the longer a normalizer remembers beyond the episode, the more of the gradient it keeps.
+#
+# A simple stream that learned as fast as a running Z-Score would show that the share kept is *not* what decides.
+# It need not be: scale, scatter and the critic are at work as well, and none of them is in this figure.
 
 # %% [markdown]
 # ## Algorithm 1 in the open
 #
-# Here is the paper's Algorithm 1 (P9) as a loop, with nothing hidden.
+# Here is the paper's Algorithm 1 (P9), with nothing hidden: one function plays an episode, the other learns from it.
+
+# %%
+def play(world: gym.Env, policy: nn.Module, **options) -> tuple[torch.Tensor, list]:
+    """Play one episode; return the log-probability and the reward of every step."""
+    observation, _ = world.reset(**options)
+    log_probs, rewards, done = [], [], False
+    while not done:
+        logits = policy(torch.as_tensor(observation))
+        choice = torch.distributions.Categorical(logits=logits)
+        action = choice.sample()
+        log_probs.append(choice.log_prob(action))
+        observation, reward, terminated, truncated, _ = world.step(action.item())
+        rewards.append(float(reward))
+        done = terminated or truncated
+    return torch.stack(log_probs), rewards
+
+# %% [markdown]
 # The line under study is marked.
 
 # %%
 def algorithm_1(normalizer, episodes: int, seed: int, gamma: float = 0.99) -> list[int]:
-    """Train a CartPole policy by the paper's Algorithm 1; return the length of each episode."""
+    """Train a CartPole policy; return the length of each episode."""
     torch.manual_seed(seed)
-    env, lengths = gym.make("CartPole-v1"), []
+    world, lengths = gym.make("CartPole-v1"), []
     policy = nn.Sequential(nn.Linear(4, 128), nn.ReLU(), nn.Linear(128, 2))
     optimizer = torch.optim.Adam(policy.parameters(), lr=0.01)
     for episode in range(episodes):
-        observation, _ = env.reset(seed=seed if episode == 0 else None)
-        log_probs, rewards, done = [], [], False
-        while not done:
-            choice = torch.distributions.Categorical(logits=policy(torch.as_tensor(observation)))
-            action = choice.sample()
-            log_probs.append(choice.log_prob(action))
-            observation, reward, terminated, truncated, _ = env.step(action.item())
-            rewards.append(float(reward))
-            done = terminated or truncated
+        log_probs, rewards = play(world, policy, seed=None if episode else seed)
         returns = algorithms.discounted_returns(rewards, gamma)
-        scores = torch.as_tensor(normalizer(returns), dtype=torch.float32)      # <- the line under study
-        loss = -(torch.stack(log_probs) * scores).mean()
+        scores = torch.tensor(normalizer(returns)).float()   # <- the line under study
+        loss = -(log_probs * scores).mean()
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -262,324 +466,353 @@ def algorithm_1(normalizer, episodes: int, seed: int, gamma: float = 0.99) -> li
     return lengths
 
 # %% [markdown]
-# Twenty-odd lines, and one of them is what this whole collection is about.
+# Some thirty lines in all, and one of them is what this whole collection is about.
 # (`.mean()` is Algorithm 1's; it divides by the length of the episode, which the actions decide, and so departs a little from the exact gradient (4.2). The presets below sum instead.)
 # We let it play for a few episodes, once with the streamed K-Score and once with the Z-Score.
 
 # %%
-first_steps = {"kscore": algorithm_1(normalizers.make("kscore"), open_episodes, seed),
-               "zscore": algorithm_1(normalizers.make("zscore"), open_episodes, seed)}
-Markdown("Mean length of the last ten episodes: " + ", ".join(f"{figures.METHODS[kind]['label']} **{np.mean(lengths[-10:]):.0f}**" for kind, lengths in first_steps.items())
-         + f" (one run of {open_episodes} episodes each, so this ranks nothing; the first episode of both had {first_steps['zscore'][0]} steps, and a policy can also get worse).")
+first_steps = {kind: algorithm_1(normalizers.make(kind), open_episodes, seed)
+               for kind in ("kscore", "zscore")}
+
+# %% tags=["hide-input"]
+Markdown("Mean length of the last ten episodes: " + ", ".join(
+    f"{figures.METHODS[kind]['label']} **{np.mean(lengths[-10:]):.0f}**"
+    for kind, lengths in first_steps.items())
+    + f" (one run of {open_episodes} episodes each, so this ranks nothing; the first "
+    f"episode of both had {first_steps['zscore'][0]} steps, and a policy can also get "
+    "worse).")
+
+# %% [markdown]
+# ## Where the normalizer stands
+#
+# Algorithm 1 is REINFORCE: no critic, and the score goes straight to the policy.
+# The experiments use three more algorithms, and the same normalizer acts at different places in them.
+
+# %% tags=["hide-input"]
+figures.show(diagrams.doors())
+
+# %% tags=["hide-input"]
+figures.caption(
+    "The four algorithms on CartPole with their released settings (actor-critic with "
+    "the advantage of the text). Orange: the normalizer under study. Blue: a "
+    "per-episode z-scoring of the advantages that follows it.",
+    alt="Four diagrams of boxes and arrows. REINFORCE: returns, normalizer, policy. "
+    "Actor-critic: returns, normalizer, advantage, policy; the normalized return is "
+    "also the critic's target, and the critic's value is subtracted in the advantage. "
+    "GAE: rewards and the critic's values make the advantage, which is z-scored and "
+    "goes to the policy; the normalizer stands only before the critic. PPO: as "
+    "actor-critic, with a z-scoring between advantage and policy.")
+
+# %% [markdown]
+# - In **actor-critic** and **PPO** the policy is weighted by $A_t = \hat G_t - V(s_t)$. The critic's $V(s_t)$ depends on the state alone, so it was settled before the action, and (4.4) passes it by: what the normalizer took from the gradient, no critic gives back.
+# - In **PPO** and **GAE** the advantages are then z-scored once more (R2), with a mean that has seen everything.
+# - In **GAE** as released the normalizer reaches the policy *only* through the critic.
 
 # %% [markdown]
 # ## The same through `kscore`
 #
-# The loop above calls torch for every action, which is slow, and has no evaluation, no critic and no stopping rule.
-# The library has all that, for four algorithms, as functions that read like the loop.
+# The loop above calls torch for every action, which is slow, and it has no evaluation, no critic and no stopping rule.
+# The library has all that, for the four algorithms, as functions that read like the loop.
 # A run is described by a `RunConfig`: frozen, checked, every setting in one place.
 # The presets hold the released settings (commit 5667b45), except where we say so: a full window of evaluations before a run may stop, a cap of 1,500 episodes on LunarLander, v3 of it for v2, and an actor-critic that uses its critic, as the text has it.
-# Here they are beside each other; `lam`, `epochs` and `clip` matter only to the algorithms that have them.
+# `dataclasses.replace(config, field=value)` makes a variant; a value that cannot be right is refused at once.
 
-# %%
-presets = {name: dataclasses.asdict(RunConfig.preset("CartPole-v1", name)) for name in algorithms.ALGORITHMS}
-presets["ppo, LunarLander"] = dataclasses.asdict(RunConfig.preset("LunarLander-v3", "ppo"))
-pd.DataFrame(presets).map(str)
+# %% tags=["hide-input"]
+names_of = {name: ("CartPole-v1", name) for name in algorithms.ALGORITHMS}
+names_of["ppo, LunarLander"] = ("LunarLander-v3", "ppo")
+settings = {column: dataclasses.asdict(RunConfig.preset(*which))
+            for column, which in names_of.items()}
+pd.DataFrame(settings).map(str)
 
 # %% [markdown]
-# Reading down a column, you can see what kind of method it is: whether the returns or the advantages are normalized, whether a second z-scoring follows, how the loss is reduced, what the networks look like, and when the run may stop.
-# `dataclasses.replace(config, field=value)` makes a variant; a value that cannot be right is refused at once.
-# Two runs with the same configuration and the same seed give the same record, on the same machine; the environment, the evaluation, the initial weights, the actions and the dropout each have a random stream of their own, so that looking more often does not change what is learned.
-#
 # Is it the same update?
 # We take an untrained agent without dropout, copy its weights into a plain torch network, let both learn from the same episode, and compare the gradients and, after one step of Adam, all parameters.
 # (The parameters alone would not do: Adam's first step is nearly the same whatever the length of the gradient.)
 
-# %%
-def new_agent(config: RunConfig, environment: environments.Environment) -> algorithms.Agent:
-    """Make the agent that a run with this chapter's seed starts from."""
-    initialization, dropout = np.random.default_rng([seed, 2]), np.random.default_rng([seed, 4])
-    return make_agent(config, environment.observation_size, environment.actions, initialization, dropout)
+# %% tags=["hide-input"]
+def new_agent(config: RunConfig, world: environments.Environment, seed: int):
+    """Make the agent that a run with this seed starts from."""
+    initialization, dropout = (np.random.default_rng([seed, i]) for i in (2, 4))
+    return make_agent(config, world.observation_size, world.actions, initialization,
+                      dropout)
 
 
-config = dataclasses.replace(RunConfig.preset("CartPole-v1", "reinforce"), dropout=0.0, policy_reduction="mean")
-cartpole = environments.make("CartPole-v1", seed)
-agent = new_agent(config, cartpole)
-twin = nn.Sequential(nn.Linear(4, 128), nn.ReLU(), nn.Linear(128, 2))
-
-
-def in_torch_order(actor: Network, of=lambda parameter: parameter) -> tuple[torch.Tensor, ...]:
-    """Return weights and biases, or what `of` takes from them, in the order and orientation of `nn.Linear`."""
+def in_torch_order(actor, of=lambda parameter: parameter) -> tuple[torch.Tensor, ...]:
+    """Return weights and biases, or what `of` takes from them, as `nn.Linear` does."""
     first, last = actor.hidden[0], actor.last
     return of(first.weight).T, of(first.bias), of(last.weight), of(last.bias)
 
 
+config = dataclasses.replace(RunConfig.preset("CartPole-v1", "reinforce"), dropout=0.0,
+                             policy_reduction="mean")
+cartpole = environments.make("CartPole-v1", seed)
+agent = new_agent(config, cartpole, seed)
+twin = nn.Sequential(nn.Linear(4, 128), nn.ReLU(), nn.Linear(128, 2))
 with torch.no_grad():
-    for mine, theirs in zip(twin.parameters(), in_torch_order(agent.actor), strict=True):
-        mine.copy_(theirs)
+    weights = in_torch_order(agent.actor)
+    for ours, theirs in zip(twin.parameters(), weights, strict=True):
+        ours.copy_(theirs)
 
 # %% [markdown]
-# Both start from the same weights.
-# Now the loop's way: one episode, its scores, the loss, one step of Adam.
+# First the loop's way: one episode, its scores, the loss, one step of Adam.
 
 # %%
-episode = environments.play(cartpole, Policy(agent.actor, agent.head), rng, agent.dropout)
-returns = algorithms.discounted_returns(episode.rewards, config.gamma)
-scores = torch.as_tensor(normalizers.make("kscore")(returns), dtype=torch.float32)
+policy = Policy(agent.actor, agent.head)
+episode = environments.play(cartpole, policy, rng, agent.dropout)
+episode_returns = algorithms.discounted_returns(episode.rewards, config.gamma)
+episode_scores = torch.tensor(normalizers.make("kscore")(episode_returns)).float()
 log_policy = torch.log_softmax(twin(torch.as_tensor(episode.observations)), dim=1)
-log_probs = log_policy[torch.arange(len(returns)), torch.as_tensor(episode.actions)]
+log_probs = log_policy[torch.arange(len(episode_returns)),
+                       torch.as_tensor(episode.actions)]
 optimizer = torch.optim.Adam(twin.parameters(), lr=config.learning_rate)
-(-(log_probs * scores).mean()).backward()
+(-(log_probs * episode_scores).mean()).backward()
 optimizer.step()
 
 # %% [markdown]
 # And the library's, in one call.
 
 # %%
-normalize = algorithms.normalization(dataclasses.replace(config, normalizer={"name": "kscore"}))
-algorithms.reinforce(agent, algorithms.Batch.of([episode]), normalize, config)
-weights = zip(twin.parameters(), in_torch_order(agent.actor), strict=True)
-gap = max((mine - theirs).abs().max().item() for mine, theirs in weights)
-slopes = zip((p.grad for p in twin.parameters()), in_torch_order(agent.actor, lambda p: p.grad), strict=True)
-gradient_gap = max(((mine - theirs).abs().max() / mine.abs().max()).item() for mine, theirs in slopes)
+with_kscore = dataclasses.replace(config, normalizer={"name": "kscore"})
+normalize = algorithms.normalization(with_kscore)
+algorithms.reinforce(agent, algorithms.Batch.of([episode]), normalize, with_kscore)
+
+# %% tags=["hide-input"]
+pairs = zip(twin.parameters(), in_torch_order(agent.actor), strict=True)
+gap = max((ours - theirs).abs().max().item() for ours, theirs in pairs)
+pairs = zip((p.grad for p in twin.parameters()),
+            in_torch_order(agent.actor, lambda p: p.grad), strict=True)
+gradient_gap = max(((ours - theirs).abs().max() / ours.abs().max()).item()
+                   for ours, theirs in pairs)
 assert gap < 1e-5 and gradient_gap < 1e-4
-Markdown(f"The gradients differ by at most **{gradient_gap:.0e}** of their largest entry; after one Adam step (at most {config.learning_rate} for each weight) the networks differ by at most **{gap:.0e}**.")
+Markdown(f"The gradients differ by at most **{gradient_gap:.0g}** of their largest "
+         f"entry; after one Adam step (at most {config.learning_rate} for each weight) "
+         f"the networks differ by at most **{gap:.0e}**.")
 
 # %% [markdown]
 # ## What each normalizer makes of a first gradient
 #
-# So much for the machinery.
-# Now the question that matters for the experiments: give the same untrained agent the same five episodes, and look at what each normalizer says about the fifth.
-# (The first four only warm up those normalizers that carry a state. All have their default settings, which for the simple filter are those released for CartPole.)
+# The share kept is about the *average* over very many episodes.
+# A run learns from one episode at a time, so now we look at single gradients.
+# We give untrained agents five CartPole episodes each and ask what every normalizer says about the fifth.
+# (The first four warm up those normalizers that carry a state. All have their default settings, which for the simple filter are those released for CartPole. How the score curves look can be seen in chapter 03.)
 
 # %%
-fresh = new_agent(config, cartpole)
-policy = Policy(fresh.actor, fresh.head)
-warm_up = [environments.play(cartpole, policy, rng, fresh.dropout) for _ in range(5)]
-KINDS = {
-    "none": {"name": "none"}, "zscore": {"name": "zscore"}, "running": {"name": "running"}, "ema": {"name": "ema"},
-    "kscore": {"name": "kscore"}, "refit": {"name": "kscore", "mode": "refit"}, "innovation": {"name": "kscore", "mode": "innovation"},
-    "adaptive": {"name": "kscore", "variant": "adaptive", "Q": 0.1, "R": 1.0},
-}
+plain = ("none", "zscore", "running", "ema", "kscore")
+KINDS = {kind: {"name": kind} for kind in plain}
+KINDS["refit"] = {"name": "kscore", "mode": "refit"}
+KINDS["innovation"] = {"name": "kscore", "mode": "innovation"}
+KINDS["adaptive"] = {"name": "kscore", "variant": "adaptive", "Q": 0.1, "R": 1.0}
 
 
-def fifth_scores(options: dict) -> np.ndarray:
-    """Return the scores of the fifth episode, after the normalizer has seen the four before it."""
-    normalizer = normalizers.make(**options)
-    return [normalizer(algorithms.discounted_returns(played.rewards, config.gamma)) for played in warm_up][-1]
+def fifth_scores(options: dict, five: list) -> np.ndarray:
+    """Return the scores of the fifth episode, after the four before it."""
+    fresh = normalizers.make(**options)
+    returns = [algorithms.discounted_returns(e.rewards, config.gamma) for e in five]
+    return [fresh(own) for own in returns][-1]
 
 
-fifth = {kind: fifth_scores(options) for kind, options in KINDS.items()}
-
-# %% [markdown]
-# *Predict the plot:* which of the eight panels show the same curve up to a shift and a stretch, and which two up to a stretch alone?
-
-# %%
-fig, axes = figures.panels(4, 2, height=1.6, sharex=True)
-for ax, (kind, scores) in zip(axes.flat, fifth.items(), strict=True):
-    ax.plot(scores, color=figures.METHODS[kind]["color"])
-    ax.axhline(0, color=figures.INK, linewidth=0.5)
-    figures.label(ax, figures.METHODS[kind]["label"], "", "")
-for ax in axes[-1]:
-    ax.set_xlabel("step of the fifth episode")
-figures.show(fig)
-
-# %% tags=["hide-input"]
-figures.caption(
-    f"The same episode of {len(fifth['none'])} steps under eight normalizers; "
-    "mind the vertical axes. None, Z-Score and refit are shifted and stretched "
-    "copies of one curve; the innovation form is a pure stretch of the streamed "
-    "K-Score; streaming bends the curve, the running Z-Score hardly.",
-    alt="Eight small panels with the scores of one CartPole episode under each "
-    "normalizer; all fall, with different curvature, zero crossing and vertical "
-    "scale.")
-
+def gradient(agent, episode, scores: np.ndarray) -> np.ndarray:
+    """Return the policy gradient of an episode under these scores, as one vector."""
+    agent.memory.gradient.zero_()
+    log_probs = agent.log_probs(algorithms.Batch.of([episode]), None)
+    algorithms.policy_loss(log_probs, scores, config).backward()
+    return agent.memory.gradient.numpy().copy()
 
 # %% [markdown]
-# A score is only half of a gradient; the other half is $\nabla\log\pi$.
-# So we compute the gradient that each of these score curves gives, and compare its length and its direction with those of the Z-Score's.
+# We compare the length and the direction of each gradient with those of the per-episode Z-Score's on the same episode.
 # Beside it stands the first step that Adam would make of it, $\eta\,g/(|g| + \varepsilon)$ in every coordinate.
 
 # %%
-def gradient(scores: np.ndarray) -> np.ndarray:
-    """Return the policy gradient of the fifth episode under these scores, as one long vector."""
-    fresh.memory.gradient.zero_()
-    loss = algorithms.policy_loss(fresh.log_probs(algorithms.Batch.of(warm_up[-1:]), None), scores, config)
-    loss.backward()
-    return fresh.memory.gradient.numpy().copy()
+def compared(agent_seed: int) -> pd.DataFrame:
+    """Return one agent's gradients, compared with the Z-Score's."""
+    world = environments.make("CartPole-v1", agent_seed)
+    agent = new_agent(config, world, agent_seed)
+    policy, dice = Policy(agent.actor, agent.head), np.random.default_rng(agent_seed)
+    five = [environments.play(world, policy, dice, agent.dropout) for _ in range(5)]
+    scores = {kind: fifth_scores(options, five) for kind, options in KINDS.items()}
+    g = {kind: gradient(agent, five[-1], own) for kind, own in scores.items()}
+    adam = {kind: own / (np.abs(own) + 1e-8) for kind, own in g.items()}
+    length = {kind: np.linalg.norm(own) for kind, own in g.items()}
+    return pd.DataFrame([{
+        "normalizer": figures.METHODS[kind]["label"],
+        "gradient: length": length[kind] / length["zscore"],
+        "gradient: cosine": cosine(g[kind], g["zscore"]),
+        "Adam's step: cosine": cosine(adam[kind], adam["zscore"]),
+        "positive scores": np.mean(scores[kind] > 0)} for kind in KINDS])
 
 
-def compared(vectors: dict[str, np.ndarray]) -> tuple[dict, dict]:
-    """Return each vector's length and cosine, relative to the Z-Score's."""
-    base = vectors["zscore"] / np.linalg.norm(vectors["zscore"])
-    lengths = {kind: np.linalg.norm(v) for kind, v in vectors.items()}
-    relative = {kind: length / lengths["zscore"] for kind, length in lengths.items()}
-    return relative, {kind: vector @ base / lengths[kind] for kind, vector in vectors.items()}
+def cosine(one: np.ndarray, other: np.ndarray) -> float:
+    """Return the cosine of the angle between two vectors."""
+    return one @ other / np.linalg.norm(one) / np.linalg.norm(other)
 
+# %% [markdown]
+# *Predict the table:* which normalizers only shift and stretch the scores of an episode? Does that leave the direction of its gradient alone?
 
-gradients = {kind: gradient(scores) for kind, scores in fifth.items()}
-adam_steps = {kind: config.learning_rate * g / (np.abs(g) + 1e-8) for kind, g in gradients.items()}
-columns = ("gradient: length", "gradient: cosine", "Adam's step: length", "Adam's step: cosine")
-updates = pd.DataFrame(dict(zip(columns, (*compared(gradients), *compared(adam_steps)), strict=True)))
-updates["positive scores"] = pd.Series({kind: np.mean(scores > 0) for kind, scores in fifth.items()})
-updates.index = [figures.METHODS[kind]["label"] for kind in updates.index]
+# %% tags=["hide-input"]
+first = pd.concat([compared(seed + i) for i in range(agents)])
+by_kind = first.groupby("normalizer", sort=False)
+updates = by_kind.median()
+low, middle, high = (by_kind.quantile(q).map("{:.2f}".format)
+                     for q in (0.25, 0.5, 0.75))
+worded = middle + " [" + low + ", " + high + "]"
+worded["positive scores"] = updates["positive scores"].map("{:.0%}".format)
+worded.index.name = None
 others = updates.drop(figures.METHODS["zscore"]["label"])
-caption = "Fifth episode of an untrained agent, relative to the Z-Score (n = 1 episode)"
-updates.style.format("{:.2f}").format("{:.0%}", subset=["positive scores"]).set_caption(caption)
+worded.style.set_caption(
+    f"Fifth episode, relative to the Z-Score: median [quartiles] of n = {agents} "
+    "untrained agents")
 
 # %% [markdown]
-# The gradients' lengths differ by orders of magnitude, and their directions differ too, on this episode; others give other numbers, as you can see by changing the seed.
-# Adam takes the lengths away at the first step, because it divides every coordinate by its own size, and keeps the signs.
-# Later it divides by a running size, so a *constant* factor hardly reaches the weights; a factor that changes from episode to episode does, and so does a change of direction.
+# The lengths differ by orders of magnitude.
+# Adam takes them away at the first step, because it divides every coordinate by its own size, and keeps the signs.
+# Later it divides by a running size, so a *constant* factor hardly reaches the weights; a factor that changes from episode to episode does.
 #
-# Note also the last column.
-# Without normalization every action of an episode is praised, whatever it was; the other extreme, an episode that is blamed as a whole, exists too, when it is short and those before it were long.
+# The directions differ too.
+# Even a mere shift, as between `none`, the Z-Score and `refit`, turns the gradient of a *single* episode, because it adds a multiple of $\sum_t g_t$, which is zero only on average.
+# The quartiles show how much this varies from one agent to the next, and why one episode would have been a poor witness.
+#
+# The last column holds another difference.
+# Without normalization every action of a CartPole episode is praised, whatever it was.
+# The per-episode Z-Score and `refit` divide every episode into praise and blame, because they start afresh with each.
+# The normalizers that carry a memory can blame an episode as a whole, when it is short and those before it were long:
 
-# %%
-nine_after_hundred = {}
+# %% tags=["hide-input"]
+after_hundred = {}
 for kind, options in KINDS.items():
-    fresh_normalizer = normalizers.make(**options)
-    scores_of_both = [fresh_normalizer(algorithms.discounted_returns([1.0] * n, config.gamma)) for n in (100, 9)]
-    nine_after_hundred[figures.METHODS[kind]["label"]] = f"{np.mean(scores_of_both[1] > 0):.0%}"
-pd.Series(nine_after_hundred, name="praised steps of a CartPole episode of 9 steps after one of 100").to_frame()
-
-# %% [markdown]
-# Only the normalizers that start afresh with every episode, the per-episode Z-Score and `refit`, always divide an episode into praise and blame.
-# The others can say that a whole episode was bad, and here they do: a short one after a long one.
+    fresh = normalizers.make(**options)
+    scores_of_both = [fresh(cartpole_returns(n)) for n in (100, 9)]
+    after_hundred[figures.METHODS[kind]["label"]] = np.mean(scores_of_both[1] > 0)
+blaming = [name for name, praised in after_hundred.items() if praised == 0]
+dividing = [f"{name} ({praised:.0%})" for name, praised in after_hundred.items()
+            if 0 < praised < 1]
+Markdown("Of an episode of 9 steps after one of 100, no step at all is praised by "
+         + "; ".join(blaming) + ". Some are praised by " + "; ".join(dividing)
+         + "; and all by none.")
 
 # %% [markdown]
 # ## One live run
 #
-# The library plays, learns and evaluates until the mean over a window of greedy evaluation episodes reaches the threshold, or the cap comes first; then the run is *censored*.
-# By default this is an actor-critic: a second network, the critic, learns to predict the normalized return, and the policy is weighed by the advantage $A_t = \hat G_t - V(s_t)$.
-# The normalizer then acts on the critic's target too.
-# In GAE as released it acts *only* there, and in GAE and PPO the advantages are z-scored once more afterwards (R2); the settings `signal` and `normalize_advantages` control both.
-# The callback draws the progress bar, and keeps the policy so that we can film it afterwards.
+# `train` plays, learns and evaluates until the mean over a window of greedy evaluation episodes reaches the threshold, or the cap comes first; then the run is *censored*.
+# Two runs with the same configuration and the same seed give the same record, on the same machine.
+# The function handed over as `progress` is called after every episode; here it keeps the policy, so that we can film it afterwards.
 
 # %%
-live = dataclasses.replace(RunConfig.preset(env, algorithm), normalizer=normalizer, max_episodes=max_episodes)
-kept = {}
-with tqdm(total=max_episodes, desc=f"{env}, {algorithm}", file=sys.stdout, mininterval=5, ascii=True, ncols=88) as bar:
-    def watch(history: History, policy: Policy) -> None:
-        """Move the bar and keep the policy."""
-        bar.update()
-        kept["policy"] = policy
+live = dataclasses.replace(RunConfig.preset(env, algorithm), normalizer=normalizer,
+                           max_episodes=max_episodes)
+last_seen = {}
+record = train(live, seed, progress=lambda _, policy: last_seen.update(policy=policy))
 
-    record = train(live, seed, progress=watch)
-summary = {key: record[key] for key in ("status", "episodes", "steps", "seconds", "protocol")}
-Markdown("The record of the run: " + ", ".join(f"`{key}` = {value:.1f}" if isinstance(value, float) else f"`{key}` = {value}" for key, value in summary.items()) + ".")
+# %% tags=["hide-input"]
+Markdown(f"The run, {env} with {algorithm}, {figures.ended(record)}: "
+         f"{record['train_steps']:,} steps of training and {record['eval_steps']:,} "
+         f"more of evaluation, which teach it nothing, in {record['seconds']:.1f} s.")
 
 # %% [markdown]
 # *Predict the plot:* training episodes are played with dropout and sampled actions, evaluation episodes greedily and without. Which curve is higher?
 
-# %%
+# %% tags=["hide-input"]
 def smoothed(values: list[float]) -> np.ndarray:
-    """Return the mean over the run's window at each step, over fewer values at the start."""
-    window = live.window
-    return np.array([np.mean(values[max(0, i + 1 - window):i + 1]) for i in range(len(values))])
+    """Return the mean over the run's window, over fewer values at the start."""
+    windows = [values[max(0, i - live.window):i] for i in range(1, len(values) + 1)]
+    return np.array([np.mean(window) for window in windows])
 
 
 fig, ax = figures.panels(height=3.4)
-for key, name, color, line in (("train_returns", "training", figures.BLUE, "--"), ("eval_returns", "greedy evaluation", figures.ORANGE, "-")):
+for key, name, color, line in (
+        ("train_returns", "training", figures.BLUE, "--"),
+        ("eval_returns", "greedy evaluation", figures.ORANGE, "-")):
     ax.plot(record[key], ".", color=color, alpha=0.35, markersize=4)
-    ax.plot(smoothed(record[key]), color=color, linestyle=line, label=f"{name} (dots: episodes, line: mean of the last {live.window})")
-ax.axhline(live.threshold, color=figures.INK, linewidth=0.8, linestyle=":", label=f"threshold, {live.threshold:g}")
-figures.label(ax, f"{env}, {algorithm}, {figures.ended(record)} (n = 1 run)", "training episode", "return of the episode")
+    ax.plot(smoothed(record[key]), color=color, linestyle=line,
+            label=f"{name}, mean of the last {live.window}")
+ax.axhline(live.threshold, color=figures.INK, linewidth=0.8, linestyle=":",
+           label=f"threshold, {live.threshold:g}")
+figures.label(ax, f"{env}, {algorithm}, {figures.ended(record)} (n = 1 run)",
+              "training episode", "return of the episode")
 fig.legend(loc="outside lower center", ncols=2)
-above = np.mean(smoothed(record["eval_returns"]) > smoothed(record["train_returns"])[:len(record["eval_returns"])])
 figures.show(fig)
 
 # %% tags=["hide-input"]
+evaluated, trained = (smoothed(record[f"{kind}_returns"]) for kind in ("eval", "train"))
+above = np.mean(evaluated > trained[:len(evaluated)])
 figures.caption(
     f"One run, seed {seed}: it says what a run looks like, not how good the "
-    f"method is. The evaluation curve is the higher one at {100 * above:.0f} % of "
-    "the episodes.",
+    f"method is. Dots are episodes. The evaluation curve is the higher one at "
+    f"{100 * above:.0f} % of the episodes.",
     alt="Returns of training and evaluation episodes over one run, with running "
     "means and the threshold.")
 
-
 # %% [markdown]
-# ## The film
+# ### The film
 #
-# Numbers are one way to look at a policy, and an average can hide how it fails: by letting the pole fall, or by driving off the track with the pole upright.
-# Gymnasium renders the other, without a screen.
-# The upper strip is the policy that the run started from, the lower one the policy it ended with; both act greedily from the same start.
+# An average can hide how a policy fails.
+# Gymnasium renders the episode, without a screen: above, the policy that the run started from; below, the one it ended with.
+# Both act greedily from the same start, and the last picture shows how it ended.
 
-# %%
-def watched_episode(policy: Policy, pictures: tuple[int, ...] = ()) -> tuple[list[np.ndarray], int, float]:
-    """Play one greedy episode; return pictures of the named steps, its length and its return."""
-    stage = gym.make(env, render_mode="rgb_array")
+# %% tags=["hide-input"]
+def ending(observation: np.ndarray, terminated: bool) -> str:
+    """Say how an episode ended."""
+    if not terminated:
+        return "the time limit ends it"
+    if not env.startswith("CartPole"):
+        return "the lander has come down, or left the screen"
+    off_track = abs(observation[0]) > cartpoles.FARTHEST
+    return "the cart has left the track" if off_track else "the pole has fallen"
+
+
+def watched(policy: Policy, pictures: tuple = ()) -> tuple[list, int, float, str]:
+    """Play greedily; return pictures of some steps, the length, the return, the end."""
+    stage, frames, rewards, done = gym.make(env, render_mode="rgb_array"), [], [], False
     observation, _ = stage.reset(seed=seed)
-    frames, rewards, done = [], [], False
+    visible = slice(130, 330) if env.startswith("CartPole") else slice(None)
     while not done:
         if len(rewards) in pictures:
-            frames.append(stage.render())
-        observation, reward, terminated, truncated, _ = stage.step(policy.greedy(observation))
+            frames.append(stage.render()[visible])
+        observation, reward, terminated, truncated, _ = stage.step(
+            policy.greedy(observation))
         rewards.append(float(reward))
         done = terminated or truncated
+    if len(rewards) in pictures:
+        frames.append(stage.render()[visible])
     stage.close()
-    return frames, len(rewards), sum(rewards)
+    return frames, len(rewards), sum(rewards), ending(observation, terminated)
 
 
-def film(policy: Policy) -> tuple[tuple[int, ...], list[np.ndarray], float]:
-    """Play once for the length, and again for the pictures; return their steps, the pictures and the return."""
-    _, length, total = watched_episode(policy)
-    steps = tuple(np.linspace(0, length - 1, film_frames).astype(int).tolist())
-    return steps, watched_episode(policy, steps)[0], total
+def film(policy: Policy) -> tuple[list[np.ndarray], list[int], float, str]:
+    """Play once for the length, and once more for pictures from first to last."""
+    _, length, total, end = watched(policy)
+    steps = np.linspace(0, length, film_frames).astype(int).tolist()
+    return watched(policy, tuple(steps))[0], steps, total, end
 
-# %% [markdown]
-# Playing twice keeps memory small: only the frames that are shown are ever drawn.
 
-# %%
-untrained = new_agent(live, environments.make(env, seed))
-films = {"start": film(Policy(untrained.actor, untrained.head)), "end": film(kept["policy"])}
-fig, axes = figures.panels(2, film_frames, height=1.3, width=9, squeeze=False)
-for row, (name, (steps, frames, _)) in zip(axes, films.items(), strict=True):
-    for ax, at, frame in zip(row, steps, frames, strict=True):
+untrained = new_agent(live, environments.make(env, seed), seed)
+films = {"start": film(Policy(untrained.actor, untrained.head)),
+         "end": film(last_seen["policy"])}
+columns = min(film_frames, 3)
+lines = -(-film_frames // columns)
+height = 1.3 if env.startswith("CartPole") else 2.2
+fig, axes = figures.panels(2 * lines, columns, height=height, squeeze=False)
+for ax in axes.flat:
+    ax.axis("off")
+for (name, (frames, steps, _, _)), rows in zip(
+        films.items(), (axes[:lines], axes[lines:]), strict=True):
+    for ax, at, frame in zip(rows.flat, steps, frames, strict=False):
         ax.imshow(frame)
-        ax.set(xticks=[], yticks=[])
-        ax.set_title(f"{name}, step {at}", fontsize=8)
+        ax.set_title(f"{name}, step {at}", fontsize=10)
 figures.show(fig)
 
 # %% tags=["hide-input"]
+(_, _, return_start, how_start), (_, _, return_end, how_end) = films.values()
 figures.caption(
-    f"One episode each: return {films['start'][2]:.0f} at the start of the run, "
-    f"{films['end'][2]:.0f} after {record['episodes']} training episodes. (The "
-    f"run's rule looks at the mean of {live.window} episodes, so a single one may "
-    "lie below the threshold.)",
-    alt="Two film strips of the environment: the policy at the start of the run "
-    "above, the policy at its end below.")
+    f"One episode each. At the start of the run: return {return_start:.0f}; "
+    f"{how_start}. After {record['episodes']} training episodes: return "
+    f"{return_end:.0f}; {how_end}. The run is judged by the mean over {live.window} "
+    "episodes, and a single one, from another start, may end before the limit.",
+    alt=f"Two film strips from the first step to the last: the policy at the start of "
+    f"the run, where in the end {how_start}; and the policy at its end, where "
+    f"{how_end}.")
 
 # %% [markdown]
 # ## When it fails
-#
-# The same seed and the same settings with two normalizers: the per-episode Z-Score, and the streamed K-Score of Algorithm 1 in the setting released for the simple filter in this environment.
-
-# %%
-simple = {"name": "kscore"} | ({"Q": 1e-2, "R": 1.0} if env.startswith("LunarLander") else {"Q": 1e-4, "R": 1e-2})
-arms = {"zscore": {"name": "zscore"}, "kscore": simple}
-runs = {}
-for kind, options in arms.items():
-    runs[kind] = record if normalizers.spelled_out(**options) == live.normalizer else train(dataclasses.replace(live, normalizer=options), seed)
-fig, ax = figures.panels(height=2.8)
-for kind, run in runs.items():
-    look = figures.method(kind)
-    ax.plot(smoothed(run["eval_returns"]), **look | {"label": f"{look['label']}: {figures.ended(run)}"})
-figures.label(ax, f"{env}, {algorithm}: greedy evaluation, mean of the last {live.window} (n = 1 run each)", "training episode", "return")
-fig.legend(loc="outside lower center", ncols=2)
-best = {kind: smoothed(run["eval_returns"]).max() for kind, run in runs.items()}
-figures.show(fig)
-
-# %% tags=["hide-input"]
-figures.caption(
-    f"The highest point of each curve is {best['zscore']:.0f} (Z-Score) and "
-    f"{best['kscore']:.0f} (K-Score); the threshold is {live.threshold:g}.",
-    alt="Smoothed evaluation returns of two single runs with the same seed and "
-    "different normalizers.")
-
-# %% [markdown]
-# One pair of runs, so it ranks nothing; whether it is typical is what experiments with many seeds are for.
-# But it shows that the line under study can decide a run.
 #
 # A study of many runs must not stop because one of them breaks, and must not hide that it broke.
 # We break one on purpose, with an absurd learning rate.
@@ -587,7 +820,11 @@ figures.caption(
 # %%
 broken = train(dataclasses.replace(live, learning_rate=1e30, max_episodes=20), seed)
 assert broken["status"] == "diverged" and not broken["solved"]
-Markdown(f"The record says `status` = **{broken['status']}** (\"{broken['reason']}\") after {broken['episodes']} episode(s), and keeps what it had: returns {broken['train_returns']}.")
+
+# %% tags=["hide-input"]
+Markdown(f"The record says `status` = **{broken['status']}** (\"{broken['reason']}\") "
+         f"after {broken['episodes']} episode(s), and keeps what it had: returns "
+         f"{broken['train_returns']}.")
 
 # %% [markdown]
 # Such a run is counted as it is: neither dropped, nor repeated with a luckier seed, nor taken for one that reached its cap.
@@ -595,7 +832,7 @@ Markdown(f"The record says `status` = **{broken['status']}** (\"{broken['reason'
 # A mistake in a setting is caught earlier, with a sentence.
 
 # %%
-for mistake in ({"algorithm": "pppo"}, {"dropout": 1.5}, {"normalizer": {"name": "kscore", "Q": -1}}, {"env": "FrozenLake-v1"}):
+for mistake in ({"algorithm": "pppo"}, {"normalizer": {"name": "kscore", "Q": -1}}):
     try:
         dataclasses.replace(live, **mistake)
         raise AssertionError("this should have been refused")
@@ -605,9 +842,9 @@ for mistake in ({"algorithm": "pppo"}, {"dropout": 1.5}, {"normalizer": {"name":
 # %% [markdown]
 # ## What this does not show
 #
-# One run per setting shows how things work, not which setting works better.
-# In chapter 00 we saw how far two single runs of *equal* methods can lie apart.
-# The gradients above are those of an untrained agent on one episode; later ones look different.
+# The shares were measured for centring alone, along one direction of the parameters, under a random policy; a trained policy has other episodes, and so other shares for every normalizer whose centre looks ahead.
+# A baseline that keeps everything is not yet a good one: a constant keeps everything, and reduces the scatter hardly at all.
+# One live run shows how things work, not which setting works better; in chapter 00 we saw how far two single runs of *equal* methods can lie apart.
 
 # %% [markdown]
 # ## Exercises
@@ -629,24 +866,32 @@ def reinforce_loss(log_probs: torch.Tensor, scores: torch.Tensor) -> torch.Tenso
 
 # %% nbgrader={"grade": true, "grade_id": "04-1-check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 preferences = torch.zeros(2, requires_grad=True)
-reinforce_loss(torch.log_softmax(preferences, 0)[[0, 0, 1]], torch.tensor([1.0, 2.0, -1.0])).backward()
-assert preferences.grad[0] < 0 < preferences.grad[1], "a step down must favour action 0"
-assert torch.allclose(preferences.grad, torch.tensor([-2 / 3, 2 / 3]))
+log_probs_of_three = torch.log_softmax(preferences, 0)[[0, 0, 1]]
+reinforce_loss(log_probs_of_three, torch.tensor([1.0, 2.0, -1.0])).backward()
+assert preferences.grad[0] < 0 < preferences.grad[1], (
+    "action 0 was praised twice and action 1 blamed, so one step down the gradient "
+    "should favour action 0: check the sign of the loss")
+assert torch.allclose(preferences.grad, torch.tensor([-2 / 3, 2 / 3])), (
+    "the direction is right, the size is not: divide by the number of steps, here 3; "
+    f"got {preferences.grad.tolist()} instead of [-2/3, 2/3]")
 ### BEGIN HIDDEN TESTS
-assert torch.isclose(reinforce_loss(torch.tensor([-1.0, -2.0]), torch.tensor([1.0, 3.0])), torch.tensor(3.5)), "the mean over two steps"
+two_steps = reinforce_loss(torch.tensor([-1.0, -2.0]), torch.tensor([1.0, 3.0]))
+assert torch.isclose(two_steps, torch.tensor(3.5)), (
+    "log-probabilities -1, -2 with scores 1, 3 have the loss (1 + 6) / 2 = 3.5, "
+    f"got {two_steps}")
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# **Exercise 2 (derive, then measure).** In the bandit, take `n` draws and subtract their own mean. By which factor does the *expected* gradient shrink, compared with a baseline that does not contain the sample? Write the factor as a function of `n`. (A sample's own reward is in the mean with the weight $1/n$; what do the others contribute?)
+# **Exercise 2 (derive, then measure).** In the bandit, take `n` draws and subtract their own mean. By which factor does the *expected* gradient shrink, compared with a baseline that does not contain the sample? Write the factor as a function of `n`. (Use (4.4): a sample's own reward is in the mean with the weight $1/n$, and the others were drawn without regard to it.)
 
 # %% tags=["stub"]
 def shrinkage(n: int) -> float:
-    """Return the factor on the expected gradient when the baseline is the mean of the n samples themselves."""
+    """Return what is left of the gradient if the baseline is the samples' own mean."""
 
 
 # %% nbgrader={"grade": false, "grade_id": "04-2", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
 def shrinkage(n: int) -> float:
-    """Return the factor on the expected gradient when the baseline is the mean of the n samples themselves."""
+    """Return what is left of the gradient if the baseline is the samples' own mean."""
     ### BEGIN SOLUTION
     return (n - 1) / n
     ### END SOLUTION
@@ -657,8 +902,11 @@ for n in (2, 5):
     chosen = rng.choice(3, size=(200_000, n), p=pi)
     rewards = bandit[chosen] + rng.normal(0, 1, chosen.shape)
     own_mean = rewards - rewards.mean(axis=1, keepdims=True)
-    measured = ((np.eye(3)[chosen] - pi) * own_mean[..., None]).mean(axis=(0, 1)) @ exact / (exact @ exact)
-    assert abs(measured - shrinkage(n)) < 0.05, f"n = {n}: measured {measured:.3f}"
+    products = (np.eye(3)[chosen] - pi) * own_mean[..., None]
+    found = products.mean(axis=(0, 1)) @ exact / (exact @ exact)
+    assert abs(found - shrinkage(n)) < 0.05, (
+        f"n = {n}: a simulation keeps {found:.3f} of the gradient, "
+        f"your formula says {shrinkage(n)}")
 ### BEGIN HIDDEN TESTS
 assert shrinkage(1) == 0, "a single sample is its own mean, and nothing is left"
 assert np.isclose(shrinkage(100), 0.99), "with many samples hardly anything is lost"
@@ -673,19 +921,25 @@ mine = RunConfig.preset("CartPole-v1", "ppo")
 # %% nbgrader={"grade": false, "grade_id": "04-3", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
 mine = RunConfig.preset("CartPole-v1", "ppo")
 ### BEGIN SOLUTION
-mine = dataclasses.replace(RunConfig.preset("CartPole-v1", "reinforce"), dropout=0.0, criterion="training",
-                           normalizer={"name": "kscore", "variant": "adaptive", "mode": "innovation"})
+mine = dataclasses.replace(
+    RunConfig.preset("CartPole-v1", "reinforce"), dropout=0.0, criterion="training",
+    normalizer={"name": "kscore", "variant": "adaptive", "mode": "innovation"})
 ### END SOLUTION
 
 # %% nbgrader={"grade": true, "grade_id": "04-3-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
-assert (mine.normalizer["name"], mine.normalizer["variant"], mine.normalizer["mode"]) == ("kscore", "adaptive", "innovation")
-released_reinforce = RunConfig.preset("CartPole-v1", "reinforce")
-expected = dataclasses.replace(released_reinforce, dropout=0.0, criterion="training", normalizer=mine.normalizer)
-assert mine == expected, "another setting differs: did you start from another algorithm's preset?"
+wanted = {"name": "kscore", "variant": "adaptive", "mode": "innovation"}
+assert mine.normalizer | wanted == mine.normalizer, (
+    f"the normalizer should have {wanted}, got {mine.normalizer}")
+expected = dataclasses.replace(
+    RunConfig.preset("CartPole-v1", "reinforce"), dropout=0.0, criterion="training",
+    normalizer=mine.normalizer)
+assert mine == expected, (
+    "another setting differs: did you start from another algorithm's preset?")
 ### BEGIN HIDDEN TESTS
-assert (mine.algorithm, mine.dropout, mine.criterion) == ("reinforce", 0.0, "training"), "REINFORCE, no dropout, training returns"
-default = normalizers.make("kscore", variant="adaptive", mode="innovation")
-assert np.allclose(normalizers.make(**mine.normalizer)([3.0, 2.0, 1.0]), default([3.0, 2.0, 1.0])), "Q and R as they are by default"
+assert (mine.algorithm, mine.dropout, mine.criterion) == (
+    "reinforce", 0.0, "training"), "it takes REINFORCE, no dropout, training returns"
+assert mine.normalizer == normalizers.spelled_out(**wanted), (
+    "all other options of the normalizer, Q and R too, should keep their defaults")
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -693,12 +947,12 @@ assert np.allclose(normalizers.make(**mine.normalizer)([3.0, 2.0, 1.0]), default
 
 # %% tags=["stub"]
 def fair_baseline(rewards: np.ndarray) -> np.ndarray:
-    """Return a baseline for each of the rewards, (n,), that does not depend on this reward."""
+    """Return a baseline for each reward, (n,), that does not depend on this reward."""
 
 
 # %% nbgrader={"grade": false, "grade_id": "04-4", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
 def fair_baseline(rewards: np.ndarray) -> np.ndarray:
-    """Return a baseline for each of the rewards, (n,), that does not depend on this reward."""
+    """Return a baseline for each reward, (n,), that does not depend on this reward."""
     ### BEGIN SOLUTION
     return (rewards.sum() - rewards) / (len(rewards) - 1)
     ### END SOLUTION
@@ -708,25 +962,56 @@ def fair_baseline(rewards: np.ndarray) -> np.ndarray:
 sample = np.array([10.0, 13.0, 11.0, 12.0, 9.0])
 for i in range(len(sample)):
     changed = sample + 100 * (np.arange(len(sample)) == i)
-    assert np.isclose(fair_baseline(changed)[i], fair_baseline(sample)[i]), "a reward must not help to judge itself"
-assert np.mean((sample - fair_baseline(sample)) ** 2) < np.mean(sample**2) / 4, "what the rewards have in common is still there"
+    assert np.isclose(fair_baseline(changed)[i], fair_baseline(sample)[i]), (
+        f"reward {i} helps to judge itself: its baseline changed when it did")
+left = np.mean((sample - fair_baseline(sample)) ** 2)
+assert left < np.mean(sample**2) / 4, "what the rewards have in common is still there"
 ### BEGIN HIDDEN TESTS
 high = np.array([1000.0, 1001.0])
-assert np.isclose(fair_baseline(high + [50.0, 0.0])[0], fair_baseline(high)[0]), "two rewards"
-assert fair_baseline(high).shape == (2,) and np.isfinite(fair_baseline(high)).all(), "one baseline for each reward"
+assert np.isclose(fair_baseline(high + [50.0, 0.0])[0], fair_baseline(high)[0]), (
+    "of two rewards, the first helps to judge itself")
+both = fair_baseline(high)
+assert both.shape == (2,) and np.isfinite(both).all(), (
+    "there should be one finite baseline for each of two rewards")
 ### END HIDDEN TESTS
 
 # %% [markdown]
 # ## Summary
+#
+# **Answer.** A normalizer changes more than the scatter of a policy gradient.
+# Only the part of its centre that was settled before the action is harmless; the rest is taken from the expected gradient.
+# The streamed filter takes more and more as the episode goes on, the mean of the episode and the refitted filter take something from every step without such a decay, and what is known before the episode takes nothing.
+# The length of a single gradient varies by orders of magnitude, which Adam's first step hides; its direction varies too, and that stays.
 
-# %%
-Markdown(f"""
-- The policy gradient is an average of $\\nabla\\log\\pi$ weighed by returns; a good baseline cuts its variance, in the bandit by a factor of {raw / centred:.0f}, and leaves its mean.
-- A baseline that has seen the return does not leave the mean: of the expected gradient at step {flips_long} the streamed filter leaves {100 * theory["kscore"][-1]:.0f} %, the mean of an episode of that length {100 * theory["zscore"][-1]:.0f} %.
-- The loop in the open and `kscore` agree on a gradient to {gradient_gap:.0e} and on an update to {gap:.0e}.
-- On one episode of an untrained agent the other normalizers' gradients are {others.iloc[:, 0].min():.1f} to {others.iloc[:, 0].max():.0f} times as long as the Z-Score's, with cosines from {others.iloc[:, 1].min():+.2f} to {others.iloc[:, 1].max():+.2f}; Adam's first steps are all equally long, with cosines from {others.iloc[:, 3].min():+.2f} to {others.iloc[:, 3].max():+.2f}.
-- The live run ({algorithm}, seed {seed}) {figures.ended(record)} and {record["steps"]:,} steps, in {record["seconds"]:.1f} s.
-""")
+# %% tags=["hide-input"]
+kept_at = {kind: [f"{on_cartpole[kind].share[t]:.2f}" for t in (2, 10, 20)]
+           for kind in ("kscore", "zscore", "refit", "running")}
+lander_20 = {kind: f"{on_lander[kind].share[20]:.2f}" for kind in on_lander}
+length_of, cosine_of, adam_of = (others.iloc[:, i] for i in range(3))
+points = [
+    "The policy gradient is an average of $\\nabla\\log\\pi$ weighted by returns; a "
+    f"good baseline cuts its variance, in the bandit by a factor of "
+    f"{raw / centred:.0f}, and leaves its mean.",
+    "A baseline that has seen the return does not leave the mean: at steps 2, 10 and "
+    f"20 of CartPole the streamed filter keeps {', '.join(kept_at['kscore'])} of the "
+    f"expected gradient, the mean of the episode {', '.join(kept_at['zscore'])}, the "
+    f"refitted filter {', '.join(kept_at['refit'])}, and the running mean "
+    f"{', '.join(kept_at['running'])} (n = {crowd_size:,} episodes).",
+    "At step 20 of LunarLander the same four keep "
+    f"{lander_20['kscore']}, {lander_20['zscore']}, {lander_20['refit']} and "
+    f"{lander_20['running']} (n = {lander.episodes[0]:,} episodes).",
+    f"The loop in the open and `kscore` agree on a gradient to {gradient_gap:.0g} and "
+    f"on an update to {gap:.0e}.",
+    "On one episode of an untrained agent the other normalizers' gradients are "
+    f"{length_of.min():.1f} to {length_of.max():.0f} times as long as the Z-Score's, "
+    f"with cosines from {cosine_of.min():+.2f} to {cosine_of.max():+.2f}, and from "
+    f"{adam_of.min():+.2f} to {adam_of.max():+.2f} between Adam's first steps (medians "
+    f"over {agents} agents).",
+    f"The live run ({algorithm}, seed {seed}) {figures.ended(record)}: "
+    f"{record['train_steps']:,} training steps, and {record['eval_steps']:,} more in "
+    "evaluation.",
+]
+Markdown("\n".join(f"- {point}" for point in points))
 
 # %% [markdown]
 # **References.** R. J. Williams, *Simple statistical gradient-following algorithms for connectionist reinforcement learning*, Machine Learning 8 (1992).
