@@ -60,14 +60,14 @@ def rows(path):
 # What is judged
 
 def test_files_and_folders_are_looked_through_and_nothing_is_judged_twice(tmp_path):
-    for name in ("b.ipynb", "a/1.ipynb", "a/deep/2.ipynb", "a/.ipynb_checkpoints/1.ipynb", "a/notes.txt", "a/.3.ipynb"):
+    for name in ("b.ipynb", "a/1.ipynb", "a/deep.ipynb/2.ipynb", "a/.ipynb_checkpoints/1.ipynb", "a/.3.ipynb", "c.txt"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
     (tmp_path / "none").mkdir()
     (tmp_path / "loop.ipynb").symlink_to(tmp_path / "loop.ipynb")
     named = [tmp_path / name for name in ("b.ipynb", "a", "none", "a/1.ipynb", "missing.ipynb", "loop.ipynb")]
     assert [str(path.relative_to(tmp_path)) for path in marking.found(named)] == [
-        "b.ipynb", "a/1.ipynb", "a/deep/2.ipynb", "none", "missing.ipynb", "loop.ipynb"]
+        "b.ipynb", "a/1.ipynb", "a/deep.ipynb/2.ipynb", "none", "missing.ipynb", "loop.ipynb"]
 
 
 @pytest.mark.parametrize(("said", "told"), [

@@ -74,8 +74,8 @@ def found(places: Iterable[Path]) -> list[Path]:
 
 
 def _inside(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.rglob("*.ipynb")
-                  if not any(part.startswith(".") for part in path.relative_to(folder).parts))
+    return sorted(path for path in folder.rglob("*.ipynb") if not path.is_dir()
+                  and not any(part.startswith(".") for part in path.relative_to(folder).parts))
 
 
 def check(paths: list[Path], limit: int = 60, jobs: int = 1, watch: Watcher = lambda *_: None,
