@@ -81,3 +81,9 @@ def test_every_command_is_understood():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = re.findall(r"(?:^|`)make ([a-z]+)", PAGE, re.MULTILINE)
     assert "student" in targets and all(re.search(rf"^{name}:", makefile, re.MULTILINE) for name in targets)
+
+
+@pytest.mark.parametrize("path", notebooks.find(map(str, range(5, 11))), ids=lambda path: path.stem)
+def test_in_every_chapter_of_the_experiments_students_train_a_small_study(path):
+    answers = [cell["source"] for cell in notebooks.cells(path) if course.is_answer(cell)]
+    assert any(re.search(r"\b(study\.run|train)\(", source) for source in answers)
