@@ -17,7 +17,7 @@
 # %% [markdown]
 # # 03 From filter to score
 #
-# **Claim.** The K-Score is not a z-score: under its own model its standard deviation is $\sqrt{(1 - K)/K}$, not one; and the returns of episodes break that model: the streamed score acts as a high-pass filter. In long CartPole episodes it praises only the beginning, while the released form praises all but about the last $1/K$ steps.
+# **Question.** What does the K-Score do to a signal: to its scale, and to the returns of real episodes?
 #
 # *For* readers of chapters 01 and 02.
 # *Know first:* the gain, the innovation, the steady state; what a discounted return is.
@@ -34,13 +34,13 @@
 #
 # in place of a z-score.
 # We ask what this does to a signal, before any learning is involved.
-# The first half of the claim would be wrong if simulated K-Scores had unit variance, or any other scale than the one we derive.
-# The second half would be wrong if the scores of CartPole episodes did not depend on how long ago the episode began, or if both forms depended on it alike.
+# It looks like a z-score with a better mean, and one might expect two things of it: that its values have about unit variance, and that it tells good steps from bad ones whatever their place in the episode.
+# The first would be wrong if simulated K-Scores had another scale; the second, if the scores of CartPole episodes depended on how long ago the episode began.
 #
 # After this chapter you can
 #
 # - derive the scale of the K-Score, and say where in a training loop a scale matters;
-# - tell the posterior residual from the innovation, and why one of them has unit variance;
+# - tell the posterior residual from the innovation, and say why one of them has unit variance;
 # - explain what the returns of an episode look like to a filter that expects a random walk;
 # - say what `stream`, `refit` and `adaptive` do differently, and which of these differences survives a later z-scoring.
 
@@ -70,13 +70,13 @@ Q: float = 1e-4          # simple filter, as released for CartPole [1e-05, 0.1]
 R: float = 1e-2          # simple filter, as released for CartPole [0.0001, 0.1]
 Q_lunar: float = 1e-2    # simple filter, as released for LunarLander [1e-06, 100]
 R_lunar: float = 1.0     # simple filter, as released for LunarLander [1e-06, 100]
-Q_adaptive: float = 0.1  # adaptive filter, as released for actor-critic and GAE on CartPole [1e-06, 100]
-R_adaptive: float = 1.0  # adaptive filter, as released for actor-critic and GAE on CartPole [1e-06, 100]
-Q_adaptive_lunar: float = 1.0   # adaptive filter, as released for LunarLander [1e-06, 100]
-R_adaptive_lunar: float = 1e-2  # adaptive filter, as released for LunarLander [1e-06, 100]
+Q_adaptive: float = 0.1  # adaptive, released for actor-critic, CartPole [1e-06, 100]
+R_adaptive: float = 1.0  # adaptive, released for actor-critic, CartPole [1e-06, 100]
+Q_adaptive_lunar: float = 1.0   # adaptive, as released for LunarLander [1e-06, 100]
+R_adaptive_lunar: float = 1e-2  # adaptive, as released for LunarLander [1e-06, 100]
 alpha: float = 0.9       # memory of the adaptive noise level [0.5, 0.95]
 ema_decay: float = 0.99  # of the moving Z-Score shown beside [0.5, 0.999]
-interactive: bool = False  # sliders to play with, in JupyterLab, instead of a grid of pictures
+interactive: bool = False  # whether there are sliders to play with
 
 # %%
 rng = np.random.default_rng(seed)
@@ -115,17 +115,22 @@ rng = np.random.default_rng(seed)
 
 # %%
 def simulate(Q: float, R: float) -> np.ndarray:
-    """Return (steps, streams) observations of a random walk through noise, as the model (P1) says."""
+    """Return (steps, streams) observations of a random walk through noise (P1)."""
     latent = np.cumsum(rng.normal(0, np.sqrt(Q), (steps, streams)), axis=0)
     return latent + rng.normal(0, np.sqrt(R), (steps, streams))
 
 
 def both_scores(z: np.ndarray, Q: float, R: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return K-Scores and innovation scores of streams, by a filter that starts in its steady state."""
-    path = filters.filter_series(z, Q, R, start=filters.Belief(0.0, filters.steady_state(Q, R).var))
-    return (z - path.mean) / np.sqrt(path.var), (z - path.prior_mean) / np.sqrt(path.prior_var + path.noise)
+    """Return K-Scores and innovation scores, by a filter in its steady state."""
+    start = filters.Belief(0.0, filters.steady_state(Q, R).var)
+    path = filters.filter_series(z, Q, R, start=start)
+    innovation = (z - path.prior_mean) / np.sqrt(path.prior_var + path.noise)
+    return (z - path.mean) / np.sqrt(path.var), innovation
 
+# %% [markdown]
+# At every ratio the K-Score should be the innovation score times $\sqrt{(1 - K)/K}$, step by step.
 
+# %%
 rows = []
 for ratio in 10.0 ** np.arange(-6, 3):
     kscores, innovations = both_scores(simulate(ratio, 1.0), ratio, 1.0)
@@ -133,23 +138,27 @@ for ratio in 10.0 ** np.arange(-6, 3):
     assert np.allclose(kscores, np.sqrt((1 - K) / K) * innovations)
     rows.append((ratio, np.sqrt((1 - K) / K), kscores.std(), innovations.std()))
 scale = pd.DataFrame(rows, columns=["Q/R", "predicted", "K-Score", "innovation"])
-assert np.allclose(scale["K-Score"], scale["predicted"], rtol=0.02) and np.allclose(scale["innovation"], 1, rtol=0.02)
+assert np.allclose(scale["K-Score"], scale["predicted"], rtol=0.02)
+assert np.allclose(scale["innovation"], 1, rtol=0.02)
 
 # %% [markdown]
 # *Predict the plot:* at which $Q/R$ does a K-Score happen to have unit variance?
 
-# %%
+# %% tags=["hide-input"]
 fig, ax = figures.panels()
-ax.loglog(scale["Q/R"], scale["predicted"], color=figures.INK, linewidth=1, label="√((1 − K) / K)")
+ax.loglog(scale["Q/R"], scale["predicted"], color=figures.INK, linewidth=1,
+          label="√((1 − K) / K)")
 for column, name in (("K-Score", "kscore"), ("innovation", "innovation")):
-    look = figures.method(name, marker=True) | {"linestyle": "none", "label": f"{column}, simulated"}
+    look = figures.method(name, marker=True)
+    look |= {"linestyle": "none", "label": f"{column}, simulated"}
     ax.loglog(scale["Q/R"], scale[column], **look)
 ax.axhline(1, color=figures.GREY, linewidth=0.8)
-figures.label(ax, f"Standard deviation of the score under the model (n = {streams} streams × {steps:,} steps)", "Q / R", "standard deviation", legend=True)
-at = scale.set_index("Q/R")["K-Score"]
+title = f"Spread of the score under the model (n = {streams} streams × {steps:,} steps)"
+figures.label(ax, title, "Q / R", "standard deviation", legend=True)
 figures.show(fig)
 
 # %% tags=["hide-input"]
+at = scale.set_index("Q/R")["K-Score"]
 figures.caption(
     f"At Q/R = 1e-4 a K-Score is {at.loc[1e-4]:.1f} times as large as a z-score, "
     f"at 1e-2 {at.loc[1e-2]:.1f} times; the innovation form has unit variance "
@@ -173,8 +182,7 @@ figures.caption(
 # A change of normalizer that also multiplies the scale by ten is two changes at once, and an experiment that compares them measures both together.
 
 # %% [markdown]
-# Before we go on, play with it.
-# In JupyterLab, set `interactive = True` in the parameters above and move the sliders; on a page, the columns stand for them.
+# Before we go on, play with it: move the sliders.
 # Watch three things: $Q/R$ alone decides where the gain settles, $P_0$ decides only how it gets there, and the smaller the gain, the further the K-Score stands out from the innovation score.
 
 # %%
@@ -182,7 +190,7 @@ figures.explore(interactive)
 
 # %% [markdown]
 # A jump of the mean shows what a score is for, and what it costs.
-# A patient filter reports it for many steps; the quick one has forgotten the old mean after two or three, and reports next to nothing.
+# A patient filter reports it for many steps; a quick one has forgotten the old mean after two or three, and reports next to nothing.
 
 # %% [markdown]
 # ## White under the model
@@ -194,16 +202,18 @@ figures.explore(interactive)
 
 # %%
 def autocorrelation(values: np.ndarray, lag: int) -> float:
-    """Return the correlation of a series, (time,) or (time, streams), with itself `lag` steps later."""
+    """Return the correlation of a series, over time, with itself `lag` steps later."""
     early, late = values[:-lag] - values.mean(), values[lag:] - values.mean()
     return float((early * late).mean() / values.var())
 
 
-model_stream = simulate(Q, R)
-model_scores, _ = both_scores(model_stream, Q, R)
+model_scores, _ = both_scores(simulate(Q, R), Q, R)
 model_lags = {lag: autocorrelation(model_scores, lag) for lag in (1, 2, 5, 20)}
 assert max(map(abs, model_lags.values())) < 5 / np.sqrt(steps * streams) + 0.01
-Markdown("Autocorrelation of the K-Score under the model: " + ", ".join(f"{value:+.3f} at lag {lag}" for lag, value in model_lags.items()) + ".")
+
+# %% tags=["hide-input"]
+Markdown("Autocorrelation of the K-Score under the model: " + ", ".join(
+    f"{value:+.3f} at lag {lag}" for lag, value in model_lags.items()) + ".")
 
 # %% [markdown]
 # ## What an episode really looks like
@@ -220,56 +230,56 @@ def discounted(rewards: list[float]) -> np.ndarray:
         returns.append(later)
     return np.array(returns[::-1])
 
+# %% [markdown]
+# An episode is played to its end, whatever ends it.
 
-def random_episodes(name: str) -> list[np.ndarray]:
-    """Play episodes with random actions and return the returns of each."""
-    env, collected = gym.make(name), []
-    env.action_space.seed(seed)
-    for episode in range(episodes):
-        env.reset(seed=seed if episode == 0 else None)
-        rewards, done = [], False
-        while not done:
-            _, reward, terminated, truncated, _ = env.step(env.action_space.sample())
-            rewards.append(float(reward))
-            done = terminated or truncated
-        collected.append(discounted(rewards))
-    env.close()
-    return collected
-
-
-played = {name: random_episodes(name) for name in ("CartPole-v1", "LunarLander-v3")}
-steps_played = {name: sum(map(len, collected)) for name, collected in played.items()}
+# %%
+def random_episode(env: gym.Env, **options) -> np.ndarray:
+    """Play one episode with random actions and return its returns."""
+    env.reset(**options)
+    rewards, done = [], False
+    while not done:
+        _, reward, terminated, truncated, _ = env.step(env.action_space.sample())
+        rewards.append(float(reward))
+        done = terminated or truncated
+    return discounted(rewards)
 
 # %% [markdown]
 # (The paper used LunarLander-v2. The library in use today has only v3: the same task, with fixes to the wind, to determinism and to the observation bounds.)
-#
-# *Predict the plot:* CartPole pays +1 for every step. Which shape have the returns of one episode, from its first step to its last?
 
 # %%
-SIMPLE = {"CartPole-v1": {"Q": Q, "R": R}, "LunarLander-v3": {"Q": Q_lunar, "R": R_lunar}}
+played = {}
+for name in ("CartPole-v1", "LunarLander-v3"):
+    env = gym.make(name)
+    env.action_space.seed(seed)
+    played[name] = [random_episode(env, seed=None if i else seed)
+                    for i in range(episodes)]
+    env.close()
 
+# %% [markdown]
+# *Predict the plot:* CartPole pays +1 for every step. What do the returns of one episode look like, from its first step to its last?
 
-def saw_tooth(ax, name: str, title: str, shown: int = 6):
-    """Draw consecutive episodes' returns and the streaming filter's belief of their mean."""
-    collected = played[name]
-    stream = np.concatenate(collected[:shown])
-    belief = filters.filter_series(stream, **SIMPLE[name]).mean
-    ax.plot(stream, color=figures.GREY, marker=".", markersize=3, linewidth=0.8, label="returns G")
-    ax.plot(belief, **figures.method("kscore") | {"label": "filter's belief x"})
-    for start in np.cumsum([len(returns) for returns in collected[:shown - 1]]):
-        ax.axvline(start, color=figures.INK, linewidth=0.6, linestyle=":")
-    return figures.label(ax, title, "step, episode after episode", "return", legend=True)
-
-
+# %% tags=["hide-input"]
+SIMPLE = {"CartPole-v1": {"Q": Q, "R": R},
+          "LunarLander-v3": {"Q": Q_lunar, "R": R_lunar}}
 fig, axes = figures.panels(2, 1, height=2.7)
-for ax, name in zip(axes, played, strict=True):
-    saw_tooth(ax, name, f"{name}, random policy (6 of {episodes} episodes)")
+for ax, (name, collected) in zip(axes, played.items(), strict=True):
+    six = collected[:6]
+    in_a_row = np.concatenate(six)
+    belief = filters.filter_series(in_a_row, **SIMPLE[name]).mean
+    ax.plot(in_a_row, color=figures.GREY, marker=".", markersize=3, linewidth=0.8,
+            label="returns G")
+    ax.plot(belief, **figures.method("kscore") | {"label": "filter's belief x"})
+    for reset in np.cumsum([len(returns) for returns in six[:-1]]):
+        ax.axvline(reset, color=figures.INK, linewidth=0.6, linestyle=":")
+    figures.label(ax, f"{name}, random policy (6 of {episodes} episodes)",
+                  "step, episode after episode", "return", legend=True)
 figures.show(fig)
 
 # %% tags=["hide-input"]
 figures.caption(
     "Within an episode the returns of CartPole fall on a fixed curve; at each "
-    "reset they jump up. The filter, expecting a random walk, runs after a "
+    "reset (dotted) they jump up. The filter, expecting a random walk, runs after a "
     "saw-tooth.",
     alt="Two panels of returns over consecutive episodes. CartPole: smooth falling "
     "teeth with jumps at resets. LunarLander: waves with sudden drops, each "
@@ -282,18 +292,23 @@ figures.caption(
 # We put numbers on the difference (D3).
 
 # %%
+def cartpole_returns(length: int) -> np.ndarray:
+    """Return the returns of a CartPole episode of this length; no others exist."""
+    return (1 - gamma ** (length - np.arange(length))) / (1 - gamma)
+
+
 for returns in played["CartPole-v1"]:
-    left = len(returns) - np.arange(len(returns))
-    assert np.allclose(returns, (1 - gamma**left) / (1 - gamma))
+    assert np.allclose(returns, cartpole_returns(len(returns)))
 
 correlations = {"model (P1)": model_lags}
 for name, collected in played.items():
     scores = normalizers.make("kscore", **SIMPLE[name])(np.concatenate(collected))
     correlations[name] = {lag: autocorrelation(scores, lag) for lag in model_lags}
-falling = {name: np.mean(np.concatenate([np.diff(returns) for returns in collected]) < 0) for name, collected in played.items()}
+
+# %% tags=["hide-input"]
 white = pd.DataFrame(correlations).T.rename(columns="lag {}".format)
-assert falling["CartPole-v1"] == 1.0
-white.map(lambda value: f"{value:+.3f}").style.set_caption("Autocorrelation of streamed K-Scores")
+white.map(lambda value: f"{value:+.3f}").style.set_caption(
+    "Autocorrelation of streamed K-Scores")
 
 # %% [markdown]
 # Under the model the scores are white.
@@ -316,35 +331,49 @@ white.map(lambda value: f"{value:+.3f}").style.set_caption("Autocorrelation of s
 # We feed sine waves of known frequency and measure what comes out.
 
 # %%
+def response(frequency: np.ndarray, K: float) -> np.ndarray:
+    """Return the amplitude that (3.3) leaves of a wave of this frequency."""
+    delay = np.exp(-2j * np.pi * frequency)
+    return np.abs((1 - K) * (1 - delay) / (1 - (1 - K) * delay))
+
+
 def measured_response(frequency: float, K: float) -> float:
     """Return the amplitude of the residual when a unit sine wave goes in."""
-    t = np.arange(6_000)
-    wave = np.sin(2 * np.pi * frequency * t)
-    path = filters.filter_series(wave, K**2 / (1 - K), 1.0, start=filters.Belief(0.0, K))
+    wave = np.sin(2 * np.pi * frequency * np.arange(6_000))
+    settled = filters.Belief(0.0, K)
+    path = filters.filter_series(wave, K**2 / (1 - K), 1.0, start=settled)
     residual = (wave - path.mean)[3_000:]
     return np.sqrt(2 * np.mean(residual**2))
 
+# %% [markdown]
+# And the straight line: of returns that fall by one per step the filter should leave $-(1 - K)/K$.
 
-frequency = np.logspace(-3, np.log10(0.5), 200)
-delay = np.exp(-2j * np.pi * frequency)
+# %%
 K_released = filters.steady_state(Q, R).gain
-cutoff = frequency[np.argmax(np.abs((1 - K_released) * (1 - delay) / (1 - (1 - K_released) * delay)) > np.sqrt(0.5))]
 line = -np.arange(2_000.0)
 left_over = (line - filters.filter_series(line, Q, R).mean)[-1]
 assert np.isclose(left_over, -(1 - K_released) / K_released)
+
+# %% tags=["hide-input"]
+frequency = np.logspace(-3, np.log10(0.5), 200)
+probes = (0.002, 0.01, 0.05, 0.25)
+looks = ((0.01, figures.GREEN, "-.", "^"), (K_released, figures.ORANGE, "-", "D"),
+         (0.5, figures.BLUE, "--", "o"))
 fig, ax = figures.panels()
-for K, color, line, mark in ((0.01, figures.GREEN, "-.", "^"), (K_released, figures.ORANGE, "-", "D"), (0.5, figures.BLUE, "--", "o")):
-    ax.loglog(frequency, np.abs((1 - K) * (1 - delay) / (1 - (1 - K) * delay)), color=color, linestyle=line)
-    probes = (0.002, 0.01, 0.05, 0.25)
-    ax.loglog(probes, [measured_response(p, K) for p in probes], mark, color=color, label=f"K = {K:.3f}")
-figures.label(ax, "How much of a wave is left in the residual (lines: theory, marks: measured)", "frequency, cycles per step", "amplitude", legend=True)
+for K, color, stroke, mark in looks:
+    ax.loglog(frequency, response(frequency, K), color=color, linestyle=stroke)
+    ax.loglog(probes, [measured_response(p, K) for p in probes], mark, color=color,
+              label=f"K = {K:.3f}")
+figures.label(ax, "What the residual keeps of a wave (lines: theory, marks: measured)",
+              "frequency, cycles per step", "amplitude", legend=True)
 figures.show(fig)
 
 # %% tags=["hide-input"]
+cutoff = frequency[np.argmax(response(frequency, K_released) > np.sqrt(0.5))]
 figures.caption(
     "Slow waves are removed, fast ones pass. The released CartPole setting (K = "
     f"{K_released:.3f}) passes less than half the power of a wave that takes "
-    f"longer than {1 / cutoff:.0f} steps; of a return that falls by 1 a step it "
+    f"longer than {1 / cutoff:.0f} steps; of a return that falls by 1 per step it "
     f"leaves {left_over:.1f} for ever.",
     alt="Amplitude response rising with frequency and levelling off, for three "
     "gains; measured marks lie on the curves.")
@@ -362,7 +391,8 @@ figures.caption(
 # First, how much do the scores say about the episode as a whole?
 
 # %%
-ADAPTIVE = {"CartPole-v1": {"Q": Q_adaptive, "R": R_adaptive}, "LunarLander-v3": {"Q": Q_adaptive_lunar, "R": R_adaptive_lunar}}
+ADAPTIVE = {"CartPole-v1": {"Q": Q_adaptive, "R": R_adaptive},
+            "LunarLander-v3": {"Q": Q_adaptive_lunar, "R": R_adaptive_lunar}}
 KINDS = {name: {
     "zscore": {"name": "zscore"},
     "running": {"name": "running"},
@@ -370,27 +400,33 @@ KINDS = {name: {
     "kscore": {"name": "kscore", **SIMPLE[name]},
     "refit": {"name": "kscore", "mode": "refit", **SIMPLE[name]},
     "innovation": {"name": "kscore", "mode": "innovation", **SIMPLE[name]},
-    "adaptive": {"name": "kscore", "variant": "adaptive", "alpha": alpha, **ADAPTIVE[name]},
+    "adaptive": {"name": "kscore", "variant": "adaptive", "alpha": alpha,
+                 **ADAPTIVE[name]},
 } for name in played}
 LABELS = {kind: figures.METHODS[kind]["label"] for kind in KINDS["CartPole-v1"]}
 
+# %% [markdown]
+# A fresh normalizer sees the episodes one after the other; then we compare the variance of the episodes' means with that of all scores.
 
-def scored(kind: str, collected: list[np.ndarray], name: str = "CartPole-v1") -> list[np.ndarray]:
-    """Score consecutive episodes with a fresh normalizer of this kind, with the settings released for this environment."""
+# %%
+def scored(kind: str, collected: list, name: str = "CartPole-v1") -> list[np.ndarray]:
+    """Score consecutive episodes with a fresh normalizer of this kind."""
     normalizer = normalizers.make(**KINDS[name][kind])
     return [normalizer(returns) for returns in collected]
 
 
 def between(scores: list[np.ndarray]) -> float:
     """Return the share of the scores' variance that lies between episodes."""
-    means = np.concatenate([np.full(len(episode), episode.mean()) for episode in scores])
-    return means.var() / np.concatenate(scores).var()
+    means = [np.full(len(episode), episode.mean()) for episode in scores]
+    return np.concatenate(means).var() / np.concatenate(scores).var()
 
-
-shares = pd.DataFrame()
-for name, collected in played.items():
-    shares[name] = pd.Series({"raw returns": between(collected)} | {LABELS[kind]: between(scored(kind, collected, name)) for kind in LABELS})
-shares.style.format("{:.0%}").set_caption(f"Variance between episodes, share of all (n = {episodes} episodes each)")
+# %% tags=["hide-input"]
+pd.DataFrame({
+    name: {"raw returns": between(collected)}
+    | {LABELS[kind]: between(scored(kind, collected, name)) for kind in LABELS}
+    for name, collected in played.items()
+}).style.format("{:.0%}").set_caption(
+    f"Variance between episodes, share of all (n = {episodes} episodes each)")
 
 # %% [markdown]
 # The per-episode Z-Score removes *all* of it by construction: every episode gets the same mean, good or bad.
@@ -402,30 +438,32 @@ shares.style.format("{:.0%}").set_caption(f"Variance between episodes, share of 
 
 # %%
 def by_position(scores: list[np.ndarray], parts: int = 10) -> np.ndarray:
-    """Return the mean score of each tenth of the episodes, in units of the overall spread."""
-    long_enough = [episode for episode in scores if len(episode) >= parts]
-    means = [[part.mean() for part in np.array_split(episode, parts)] for episode in long_enough]
+    """Return the mean score of each tenth of the episodes, in units of the spread."""
+    means = [[part.mean() for part in np.array_split(episode, parts)]
+             for episode in scores if len(episode) >= parts]
     return np.mean(means, axis=0) / np.std(np.concatenate(scores))
 
 # %% [markdown]
 # *Predict the plot:* for a per-episode z-score the early steps of CartPole always win and the late ones always lose. Does streaming the filter change that?
 
-# %%
+# %% tags=["hide-input"]
 fig, axes = figures.panels(1, 2, height=3.6, sharey=True)
 tenths = np.arange(5, 100, 10)
 for ax, (name, collected) in zip(axes, played.items(), strict=True):
     for kind in ("zscore", "running", "ema", "kscore", "refit", "adaptive"):
-        ax.plot(tenths, by_position(scored(kind, collected, name)), **figures.method(kind, marker=True))
+        curve = by_position(scored(kind, collected, name))
+        ax.plot(tenths, curve, **figures.method(kind, marker=True))
     ax.axhline(0, color=figures.INK, linewidth=0.6)
-    figures.label(ax, f"{name} (n = {episodes} episodes)", "position in the episode, %", "")
+    figures.label(ax, f"{name} (n = {episodes} episodes)",
+                  "position in the episode, %", "")
 axes[0].set_ylabel("mean score / spread")
 handles, names = axes[0].get_legend_handles_labels()
 fig.legend(handles, names, loc="outside lower center", ncols=3)
-positive = {kind: np.mean(np.concatenate(scored(kind, played["CartPole-v1"])) > 0) for kind in LABELS}
-mean_length = np.mean([len(returns) for returns in played["CartPole-v1"]])
 figures.show(fig)
 
 # %% tags=["hide-input"]
+positive = {kind: np.mean(np.concatenate(scored(kind, played["CartPole-v1"])) > 0)
+            for kind in LABELS}
 figures.caption(
     "On CartPole all scores fall with the position. The share of praised steps "
     f"(score above zero) is {100 * positive['zscore']:.0f} % for the per-episode "
@@ -442,8 +480,11 @@ figures.caption(
 # That is in the returns themselves, and a baseline that depends on the state is the usual remedy.
 # The normalizers differ in *where they change their mind*: the streamed K-Score early, as do the running and moving Z-Scores at this episode length, and `refit` late.
 
-# %%
-Markdown(f"A random policy falls after {mean_length:.0f} steps on average, only about {mean_length * K_released:.0f} times the filter's memory of $1/K$ = {1 / K_released:.0f} steps. How does it go on as the agent gets better?")
+# %% tags=["hide-input"]
+mean_length = np.mean([len(returns) for returns in played["CartPole-v1"]])
+Markdown(f"A random policy falls after {mean_length:.0f} steps on average, only about "
+         f"{mean_length * K_released:.0f} times the filter's memory of $1/K$ = "
+         f"{1 / K_released:.0f} steps. What happens as the agent gets better?")
 
 # %% [markdown]
 # ## Long episodes, without playing any
@@ -454,17 +495,18 @@ Markdown(f"A random policy falls after {mean_length:.0f} steps on average, only 
 # *Predict the plot:* which share of the steps gets a positive score, as episodes grow from 10 steps to 500?
 
 # %%
-def cartpole_returns(length: int) -> np.ndarray:
-    """Return the returns of a CartPole episode of this length; there is only one possibility."""
-    return (1 - gamma ** (length - np.arange(length))) / (1 - gamma)
-
-
 lengths = np.array([10, 20, 50, 100, 200, 350, 500])
-praised = {kind: [np.mean(scored(kind, [cartpole_returns(n)] * 10)[-1] > 0) for n in lengths] for kind in LABELS if kind != "innovation"}
+praised = {}
+for kind in ("zscore", "running", "ema", "kscore", "refit", "adaptive"):
+    tenth = [scored(kind, [cartpole_returns(n)] * 10)[-1] for n in lengths]
+    praised[kind] = [np.mean(scores > 0) for scores in tenth]
+
+# %% tags=["hide-input"]
 fig, ax = figures.panels(height=3.4)
 for kind, share in praised.items():
     ax.plot(lengths, 100 * np.array(share), **figures.method(kind, marker=True))
-figures.label(ax, "Praised steps (score above zero) in a CartPole episode", "length of the episodes", "% of the steps")
+figures.label(ax, "Praised steps (score above zero) in a CartPole episode",
+              "length of the episodes", "% of the steps")
 ax.set(ylim=(0, 100))
 fig.legend(loc="outside lower center", ncols=3)
 figures.show(fig)
@@ -501,25 +543,67 @@ figures.caption(
 # %%
 group = rng.normal(0, 1, 10)
 followed = 4
+krpo = {"Q": 1e-5, "R": 1e-2}
+orders = [rng.permutation(10) for _ in range(500)]
 
 
 def score_of_followed(order: np.ndarray, kind: dict) -> float:
-    """Score the group in this order with a fresh normalizer and return the score of the followed sample."""
-    return normalizers.make(**kind)(group[order])[np.flatnonzero(order == followed)[0]]
-
-
-krpo = {"Q": 1e-5, "R": 1e-2}
-orders = [rng.permutation(10) for _ in range(500)]
-ordered = {"zscore": {"name": "zscore"}, "kscore": {"name": "kscore", **krpo}, "refit": {"name": "kscore", "mode": "refit", **krpo}}
-ranges = {}
-for kind, options in ordered.items():
-    scores_of_one = [score_of_followed(order, options) for order in orders]
-    ranges[LABELS[kind]] = np.ptp(scores_of_one) / np.std(normalizers.make(**options)(group))
-assert ranges[LABELS["zscore"]] < 1e-12 < ranges[LABELS["refit"]]
-pd.Series(ranges, name=f"range of one sample's score over {len(orders)} orders, in units of the spread of the scores").map("{:.3f}".format).to_frame()
+    """Score the group in this order, afresh; return the followed sample's score."""
+    scores = normalizers.make(**kind)(group[order])
+    return scores[np.flatnonzero(order == followed)[0]]
 
 # %% [markdown]
-# In `stream` the score of a sample depends on its place more than on its value: whoever comes first meets a filter with $P_0 \gg R$, is adopted as the new mean, and scores almost nothing.
+# Three normalizers, and the range over all orders that the score of this one sample covers:
+
+# %%
+ordered = {"zscore": {"name": "zscore"}, "kscore": {"name": "kscore", **krpo},
+           "refit": {"name": "kscore", "mode": "refit", **krpo}}
+ranges = {}
+for kind, options in ordered.items():
+    spread = np.std(normalizers.make(**options)(group))
+    of_one = [score_of_followed(order, options) for order in orders]
+    ranges[LABELS[kind]] = np.ptp(of_one) / spread
+
+# %% tags=["hide-input"]
+assert ranges[LABELS["zscore"]] < 1e-12 < ranges[LABELS["refit"]]
+pd.Series(ranges, name="range of one sample's score").map("{:.3f}".format).to_frame(
+).style.set_caption(f"Over {len(orders)} orders, in units of the spread of the scores")
+
+# %% [markdown]
+# In `stream` the same sample gets very different scores.
+# Is it the *place* that decides, then, rather than the value?
+# We ask how much of the variance of all ten samples' scores, over all orders, is explained by the value alone, by the place alone, and by the two together.
+
+# %%
+def explained(scores: pd.DataFrame, by: list[str]) -> float:
+    """Return the share of the scores' variance that lies between these groups."""
+    return scores.groupby(by).score.transform("mean").var() / scores.score.var()
+
+
+stream_scores = pd.concat([pd.DataFrame({
+    "value": group[order], "place": np.arange(10),
+    "score": normalizers.make(**ordered["kscore"])(group[order])}) for order in orders])
+by_value, by_place, by_both = (explained(stream_scores, by) for by in
+                               (["value"], ["place"], ["value", "place"]))
+first_size = stream_scores[stream_scores.place == 0].score.abs().mean()
+later_size = stream_scores[stream_scores.place > 0].score.abs().mean()
+
+# %% tags=["hide-input"]
+Markdown(f"Value alone explains **{by_value:.0%}** of the variance, place alone "
+         f"**{by_place:.0%}**, both together **{by_both:.0%}**.")
+
+# %% [markdown]
+# The value decides most of the score, and the place by itself decides nothing: on average, no place is praised above another.
+# What the place does is to set how much the value counts.
+
+# %% tags=["hide-input"]
+Markdown("Whoever comes first meets a filter with $P_0 \\gg R$, is adopted as the new "
+         f"mean, and scores almost nothing: {first_size:.2f} in absolute value, on "
+         f"average, against {later_size:.1f} at later places. "
+         f"The remaining {1 - by_both:.0%} of the variance depends on the order of the "
+         "others.")
+
+# %% [markdown]
 # Even `refit`, which scores the whole group by one final belief, depends on the order, though only slightly: the last samples weigh a little more than the first.
 # With $Q = 0$ the final belief would be a plain average, and the dependence would vanish; you can check that in an exercise.
 
@@ -541,31 +625,43 @@ outlier_at, jump_at, outlier, jump, drift = 60, 140, 15.0, 8.0, 0.05
 truth = np.where(np.arange(260) >= jump_at, jump, 0.0)[:, None]
 events = truth + rng.normal(0, 1, (260, streams))
 events[outlier_at] += outlier
-looks = {"fixed R": (filters.filter_series(events, drift, 1.0), figures.ORANGE, "-"),
-         "adaptive, R after the gain (released)": (filters.adaptive_filter_series(events, drift, 1.0, alpha), figures.BROWN, "--"),
-         "adaptive, R before the gain": (filters.adaptive_filter_series(events, drift, 1.0, alpha, R_timing="before"), figures.BLUE, "-.")}
+paths = {
+    "fixed": filters.filter_series(events, drift, 1.0),
+    "after": filters.adaptive_filter_series(events, drift, 1.0, alpha),
+    "before": filters.adaptive_filter_series(events, drift, 1.0, alpha,
+                                             R_timing="before"),
+}
+
+# %% tags=["hide-input"]
+looks = {"fixed": ("fixed R", figures.ORANGE, "-"),
+         "after": ("adaptive, R after the gain (as released)", figures.BROWN, "--"),
+         "before": ("adaptive, R before the gain", figures.BLUE, "-.")}
 fig, (top, bottom) = figures.panels(2, 1, height=2.5, sharex=True)
 top.plot(truth, color=figures.INK, linewidth=1, label="true mean")
-for name, (path, color, line) in looks.items():
-    top.plot(np.median(path.mean, axis=1), color=color, linestyle=line, label=name)
-    bottom.plot(np.median(path.gain, axis=1), color=color, linestyle=line)
-figures.label(top, f"Belief: an outlier at step {outlier_at}, a lasting jump at step {jump_at} (median of n = {streams} streams)", "", "value")
+for kind, (name, color, stroke) in looks.items():
+    top.plot(np.median(paths[kind].mean, axis=1), color=color, linestyle=stroke,
+             label=name)
+    bottom.plot(np.median(paths[kind].gain, axis=1), color=color, linestyle=stroke)
+figures.label(top, f"Belief: outlier at step {outlier_at}, lasting jump at {jump_at} "
+              f"(median of n = {streams} streams)", "", "value")
 figures.label(bottom, "Gain", "step", "K")
 fig.legend(loc="outside lower center", ncols=2)
-errors = {name: np.abs(path.mean - truth) for name, (path, _, _) in looks.items()}
-fixed, released, alternative = ({"outlier": error[outlier_at:outlier_at + 30].mean(), "jump": error[jump_at:jump_at + 40].mean()}
-                                for error in errors.values())
 figures.show(fig)
 
 # %% tags=["hide-input"]
+errors = {kind: np.abs(path.mean - truth) for kind, path in paths.items()}
+after_outlier = {kind: error[outlier_at:outlier_at + 30].mean()
+                 for kind, error in errors.items()}
+after_jump = {kind: error[jump_at:jump_at + 40].mean()
+              for kind, error in errors.items()}
 figures.caption(
     "Surprise lowers the adaptive gain. After the jump that is the wrong way: "
-    f"over 40 steps the beliefs are off by {released['jump']:.1f} (released "
-    f"order) and {alternative['jump']:.1f} on average, the fixed one by "
-    f"{fixed['jump']:.1f}. After the outlier it helps only if R is raised in "
-    f"time: over 30 steps {alternative['outlier']:.1f}, against "
-    f"{fixed['outlier']:.1f} for the fixed filter and {released['outlier']:.1f} "
-    "in the released order.",
+    f"over 40 steps the beliefs are off by {after_jump['after']:.1f} (released "
+    f"order) and {after_jump['before']:.1f} on average, the fixed one by "
+    f"{after_jump['fixed']:.1f}. After the outlier it helps only if R is raised in "
+    f"time: over 30 steps {after_outlier['before']:.1f}, against "
+    f"{after_outlier['fixed']:.1f} for the fixed filter and "
+    f"{after_outlier['after']:.1f} in the released order.",
     alt="Beliefs and gains of three filters around an outlier and a jump; the "
     "adaptive gains collapse at both events, and the adaptive beliefs follow the "
     "jump later.")
@@ -582,10 +678,17 @@ figures.caption(
 
 # %%
 bound = 1 / np.sqrt(1 - alpha)
-largest = {timing: np.max(np.abs(normalizers.make("kscore", variant="adaptive", mode="innovation", Q=drift, R=1.0,
-                                                  alpha=alpha, R_timing=timing)(events[:, 0]))) for timing in ("after", "before")}
+options = {"variant": "adaptive", "mode": "innovation", "Q": drift, "R": 1.0}
+largest = {}
+for timing in ("after", "before"):
+    adaptive = normalizers.make("kscore", alpha=alpha, R_timing=timing, **options)
+    largest[timing] = np.abs(adaptive(events[:, 0])).max()
 assert largest["before"] <= bound < largest["after"]
-Markdown(f"Largest innovation score on one of these streams: **{largest['after']:.1f}** with the old R in the gain, **{largest['before']:.1f}** with the new (bound: {bound:.2f}).")
+
+# %% tags=["hide-input"]
+Markdown("Largest innovation score on one of these streams: "
+         f"**{largest['after']:.1f}** with the old R in the gain, "
+         f"**{largest['before']:.1f}** with the new (bound: {bound:.2f}).")
 
 # %% [markdown]
 # ## One outlier, every normalizer
@@ -596,24 +699,27 @@ Markdown(f"Largest innovation score on one of these streams: **{largest['after']
 
 # %%
 def outlier_effect(kind: str, calm: np.ndarray) -> tuple[float, ...]:
-    """Return the outlier's score, and the mean change before it, in the next ten steps, and later, in units of the spread."""
+    """Return the outlier's score, and the change before it, soon after, and later."""
     options = KINDS["CartPole-v1"][kind]
     options = options | ({"Q": drift, "R": 1.0} if options["name"] == "kscore" else {})
     hit = calm.copy()
     hit[outlier_at] = outlier
     clean, spoiled = (normalizers.make(**options)(values) for values in (calm, hit))
     change = np.abs(spoiled - clean) / clean.std()
-    after = change[outlier_at + 1:]
-    return spoiled[outlier_at] / clean.std(), change[:outlier_at].mean(), after[:10].mean(), after[10:].mean()
+    before, after = change[:outlier_at], change[outlier_at + 1:]
+    own = spoiled[outlier_at] / clean.std()
+    return own, before.mean(), after[:10].mean(), after[10:].mean()
 
-
+# %% tags=["hide-input"]
 calm_streams = rng.normal(0, 1, (streams, 2 * outlier_at))
-effects = {LABELS[kind]: np.mean([outlier_effect(kind, calm) for calm in calm_streams], axis=0) for kind in LABELS}
-table = pd.DataFrame(effects, index=["score of the outlier", "change before it", "next ten steps", "after that"]).T
-table.style.format(precision=2).set_caption(f"In units of the spread of the clean scores, mean of n = {streams} streams")
+effects = {LABELS[kind]: np.mean([outlier_effect(kind, calm) for calm in calm_streams],
+                                 axis=0) for kind in LABELS}
+columns = ["score of the outlier", "change before it", "next ten steps", "after that"]
+pd.DataFrame(effects, index=columns).T.style.format(precision=2).set_caption(
+    f"In units of the spread of the clean scores, mean of n = {streams} streams")
 
 # %% [markdown]
-# Five characters emerge.
+# They respond in five different ways.
 # The per-episode Z-Score lets an outlier reach *back in time*: every score of its episode changes, also before it.
 # Running and moving deviations are hit afterwards, and for long.
 # The simple filter forgets it within some ten steps.
@@ -630,36 +736,56 @@ table.style.format(precision=2).set_caption(f"In units of the spread of the clea
 # So `refit` is an affine map of the episode, and any later z-scoring undoes it completely.
 
 # %%
-zscore, refit = normalizers.make("zscore"), normalizers.make(**KINDS["CartPole-v1"]["refit"])
-undone = max(np.abs(zscore(refit(returns)) - zscore(returns)).max() for collected in played.values() for returns in collected)
-streamed_gap = max(np.abs(zscore(s) - zscore(g)).max() for s, g in zip(scored("kscore", played["CartPole-v1"]), played["CartPole-v1"], strict=True))
-sizes = pd.DataFrame({name: [np.std(np.concatenate(scored(kind, collected, name))) for kind in LABELS] for name, collected in played.items()}, index=LABELS.values())
+zscore = normalizers.make("zscore")
+
+
+def undoing_gap(kind: str, name: str) -> float:
+    """Return how far z-scored scores and z-scored returns lie apart at most."""
+    pairs = zip(scored(kind, played[name], name), played[name], strict=True)
+    return max(np.abs(zscore(scores) - zscore(returns)).max()
+               for scores, returns in pairs)
+
+
+undone = max(undoing_gap("refit", name) for name in played)
+streamed_gap = undoing_gap("kscore", "CartPole-v1")
 assert undone < 1e-5 < streamed_gap
-Markdown(f"Z-scoring after `refit` differs from z-scoring the raw returns by at most **{undone:.0e}** over all {2 * episodes} episodes; after `stream`, by up to **{streamed_gap:.1f}** on CartPole.")
+
+# %% tags=["hide-input"]
+Markdown(f"Z-scoring after `refit` differs from z-scoring the raw returns by at most "
+         f"**{undone:.0e}** over all {2 * episodes} episodes; after `stream`, by up to "
+         f"**{streamed_gap:.1f}** on CartPole.")
 
 # %% [markdown]
 # This matters for the paper's experiments, because its released GAE and PPO code z-scores the advantages afterwards, in the Kalman arm too (R2).
-# What the policy sees of the normalizer then passes through the critic alone.
+# Of an affine normalization only what passes through the critic is then left.
 #
 # What differs most there is the scale.
 # Here are the standard deviations of all scores, on the same episodes, each environment with its released settings:
 
-# %%
-sizes.style.format(precision=2).set_caption(f"Standard deviation of the scores, random policy, n = {episodes} episodes each")
+# %% tags=["hide-input"]
+sizes = pd.DataFrame({
+    name: {LABELS[kind]: np.std(np.concatenate(scored(kind, collected, name)))
+           for kind in LABELS} for name, collected in played.items()})
+sizes.style.format(precision=2).set_caption(
+    f"Standard deviation of the scores, random policy, n = {episodes} episodes each")
 
-# %%
+# %% tags=["hide-input"]
 final = filters.filter_series(played["CartPole-v1"][0], Q, R).var[-1]
-Markdown(f"""With the released CartPole setting the filter ends an episode with $P_N \\approx$ {final:.1e} and divides the returns by $\\sqrt{{P_N}} \\approx$ {np.sqrt(final):.3f}:
-the scores are not normalized but *magnified*, by a factor of about {1 / np.sqrt(final):.0f}.
-A learning rate and a loss that suit z-scores meet targets of another size.""")
+Markdown("With the released CartPole setting the filter ends an episode with "
+         f"$P_N \\approx$ {final:.1e} and divides the returns by "
+         f"$\\sqrt{{P_N}} \\approx$ {np.sqrt(final):.3f}: the scores are not "
+         f"normalized but *magnified*, by a factor of about {1 / np.sqrt(final):.0f}. "
+         "A learning rate and a loss that suit z-scores meet targets of another size.")
 
 # %% [markdown]
 # ## All of them, side by side
 #
 # The same three CartPole episodes through every normalizer.
 # Each panel has its own vertical axis; read the numbers on it.
+#
+# *Predict the plot:* which of the panels show the same curve within each episode up to a shift and a stretch, and which two up to a stretch alone?
 
-# %%
+# %% tags=["hide-input"]
 fig, axes = figures.panels(4, 2, height=1.7, sharex=True)
 three = played["CartPole-v1"][:3]
 axes[0, 0].plot(np.concatenate(three), color=figures.GREY)
@@ -670,17 +796,18 @@ for ax, kind in zip(axes.flat[1:], LABELS, strict=True):
     ax.axhline(0, color=figures.INK, linewidth=0.5)
     figures.label(ax, look["label"], "", "")
 for ax in axes.flat:
-    for start in np.cumsum([len(returns) for returns in three[:-1]]):
-        ax.axvline(start, color=figures.INK, linewidth=0.6, linestyle=":")
+    for reset in np.cumsum([len(returns) for returns in three[:-1]]):
+        ax.axvline(reset, color=figures.INK, linewidth=0.6, linestyle=":")
 for ax in axes[-1]:
     ax.set_xlabel("step, episode after episode")
 figures.show(fig)
 
 # %% tags=["hide-input"]
 figures.caption(
-    "Dotted lines are resets. The streamed forms respond to resets, the "
-    "per-episode forms to position, and the vertical scales differ widely: over "
-    f"all {episodes} episodes the spreads range from "
+    "Dotted lines are resets. Returns, per-episode Z-Score and refit are shifted and "
+    "stretched copies of one another within each episode; the innovation form is a "
+    "stretch of the streamed K-Score once the gain has settled. The vertical scales "
+    f"differ widely: over all {episodes} episodes the spreads range from "
     f"{sizes['CartPole-v1'].min():.1f} to {sizes['CartPole-v1'].max():.0f}.",
     alt="Eight small panels: the raw returns of three CartPole episodes and their "
     "scores under seven normalizers, with very different vertical scales.")
@@ -694,15 +821,23 @@ figures.caption(
 # A z-score does not notice; a filter with fixed $Q$ and $R$ does.
 
 # %%
-collected = played["CartPole-v1"]
-rows = {}
-for kind in ("zscore", "running", "kscore", "refit", "adaptive"):
-    base = np.std(np.concatenate(scored(kind, collected)))
-    rows[LABELS[kind]] = [np.std(np.concatenate(scored(kind, [factor * returns for returns in collected]))) / base for factor in (0.01, 1.0, 100.0)]
-sensitivity = pd.DataFrame(rows, index=["rewards × 0.01", "rewards × 1", "rewards × 100"]).T
-assert np.allclose(sensitivity.loc["Z-Score, per episode"], 1, rtol=1e-3)
-assert np.isclose(sensitivity.loc["K-Score, refit", "rewards × 100"], 100, rtol=0.01)
-sensitivity.style.format(precision=3).set_caption("Spread of the scores, relative to unscaled rewards")
+def spread_of(kind: str, factor: float) -> float:
+    """Return the spread of the CartPole scores when all rewards are multiplied."""
+    collected = [factor * returns for returns in played["CartPole-v1"]]
+    return np.std(np.concatenate(scored(kind, collected)))
+
+
+factors = (0.01, 1.0, 100.0)
+sensitivity = pd.DataFrame({
+    LABELS[kind]: {f"rewards × {factor:g}": spread_of(kind, factor)
+                   / spread_of(kind, 1.0) for factor in factors}
+    for kind in ("zscore", "running", "kscore", "refit", "adaptive")}).T
+
+# %% tags=["hide-input"]
+assert np.allclose(sensitivity.loc[LABELS["zscore"]], 1, rtol=1e-3)
+assert np.isclose(sensitivity.loc[LABELS["refit"], "rewards × 100"], 100, rtol=0.01)
+sensitivity.style.format(precision=3).set_caption(
+    "Spread of the scores, relative to unscaled rewards")
 
 # %% [markdown]
 # A normalizer that passes the scale of the rewards straight through does not normalize.
@@ -740,10 +875,18 @@ def kscore_over_innovation(prior: filters.Belief, R: float) -> float:
 prior, G = filters.Belief(2.0, 3.0), 7.0
 after = filters.update(prior, G, R=0.5)
 innovation_score = (G - prior.mean) / np.sqrt(prior.var + 0.5)
-assert np.isclose((G - after.mean) / np.sqrt(after.var), kscore_over_innovation(prior, 0.5) * innovation_score)
+own_score = (G - after.mean) / np.sqrt(after.var)
+factor = kscore_over_innovation(prior, 0.5)
+assert factor is not None, "the function returns nothing yet"
+assert np.isclose(own_score, factor * innovation_score), (
+    f"with the prior {prior} and R = 0.5 the return {G} has the K-Score "
+    f"{own_score:.3f}, but your factor {factor:.3f} times the innovation score gives "
+    f"{factor * innovation_score:.3f}")
 ### BEGIN HIDDEN TESTS
-assert np.isclose(kscore_over_innovation(filters.Belief(-3.0, 1.0), 1.0), 1.0), "a gain of one half"
-assert np.isclose(kscore_over_innovation(filters.Belief(0.0, 0.2), 5.0), 5.0), "more noise than doubt: the K-Score is the larger one"
+assert np.isclose(kscore_over_innovation(filters.Belief(-3.0, 1.0), 1.0), 1.0), (
+    "at a gain of one half, P⁻ = R, the two scores should be equal")
+assert np.isclose(kscore_over_innovation(filters.Belief(0.0, 0.2), 5.0), 5.0), (
+    "with P⁻ = 0.2 and R = 5 the K-Score should be five times as large")
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -759,11 +902,15 @@ orderless = {"name": "kscore", "mode": "refit", "Q": 0.0, "R": krpo["R"]}
 ### END SOLUTION
 
 # %% nbgrader={"grade": true, "grade_id": "03-2-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
-assert orderless["mode"] == "refit" and orderless["R"] == krpo["R"], "change only one number"
-assert np.ptp([score_of_followed(order, orderless) for order in orders]) < 1e-9, "the score still depends on the order"
+assert orderless["mode"] == "refit" and orderless["R"] == krpo["R"], (
+    "change only one number, and leave the mode and R as they are")
+of_one = [score_of_followed(order, orderless) for order in orders]
+assert np.ptp(of_one) < 1e-9, "the score still depends on the order"
 ### BEGIN HIDDEN TESTS
 other = np.array([3.0, -1.0, 0.5, 8.0])
-assert np.allclose(normalizers.make(**orderless)(other)[::-1], normalizers.make(**orderless)(other[::-1]), rtol=0, atol=1e-9), "another group"
+forth, back = (normalizers.make(**orderless)(values) for values in (other, other[::-1]))
+assert np.allclose(forth[::-1], back, rtol=0, atol=1e-9), (
+    "for another group of four the scores still depend on the order")
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -787,15 +934,21 @@ def first_return(N: int, gamma: float = 0.99) -> float:
 
 one_percent = 0
 ### BEGIN SOLUTION
-one_percent = next(N for N in range(1, 1000) if first_return(N + 1) / first_return(N) - 1 < 0.01)
+one_percent = next(N for N in range(1, 1000)
+                   if first_return(N + 1) / first_return(N) - 1 < 0.01)
 ### END SOLUTION
 
 # %% nbgrader={"grade": true, "grade_id": "03-3-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
-assert np.isclose(first_return(3), 1 + 0.99 + 0.99**2)
-assert one_percent > 0 and first_return(one_percent + 1) < 1.01 * first_return(one_percent), "one more step still changes it by a percent or more"
+assert first_return(3) is not None, "the function returns nothing yet"
+assert np.isclose(first_return(3), 1 + 0.99 + 0.99**2), (
+    f"three steps bring 1 + 0.99 + 0.99² = 2.9701, got {first_return(3)}")
+assert one_percent > 0, "one_percent is still to be found"
+assert first_return(one_percent + 1) < 1.01 * first_return(one_percent), (
+    f"from {one_percent} steps on, one more still changes it by a percent or more")
 ### BEGIN HIDDEN TESTS
-assert np.isclose(first_return(2, gamma=0.5), 1.5) and first_return(1) == 1.0, "another γ, and a single step"
-assert one_percent == 69, "the shortest such length"
+assert np.isclose(first_return(2, gamma=0.5), 1.5), "with γ = 0.5 two steps bring 1.5"
+assert np.isclose(first_return(1), 1.0), "a single step brings 1"
+assert one_percent == 69, f"{one_percent} is long enough, but not the shortest length"
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -803,28 +956,51 @@ assert one_percent == 69, "the shortest such length"
 
 # %% tags=["stub"]
 def position_scores(earlier: list[np.ndarray], returns: np.ndarray) -> np.ndarray:
-    """Subtract, at each step, the mean return that earlier episodes had at the same step (their last value if shorter)."""
+    """Subtract the mean return of earlier episodes at the same step.
+
+    An episode that was shorter counts with its last return.
+    """
 
 
 # %% nbgrader={"grade": false, "grade_id": "03-4", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
 def position_scores(earlier: list[np.ndarray], returns: np.ndarray) -> np.ndarray:
-    """Subtract, at each step, the mean return that earlier episodes had at the same step (their last value if shorter)."""
+    """Subtract the mean return of earlier episodes at the same step.
+
+    An episode that was shorter counts with its last return.
+    """
     ### BEGIN SOLUTION
-    baseline = [np.mean([episode[min(t, len(episode) - 1)] for episode in earlier]) for t in range(len(returns))]
+    baseline = [np.mean([episode[min(t, len(episode) - 1)] for episode in earlier])
+                for t in range(len(returns))]
     return returns - np.array(baseline)
     ### END SOLUTION
 
 
 # %% nbgrader={"grade": true, "grade_id": "03-4-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 cartpole = played["CartPole-v1"]
-assert np.allclose(position_scores(cartpole[:1], cartpole[0]), 0)
-assert np.allclose(position_scores([np.array([4.0, 2.0]), np.array([2.0])], np.array([5.0, 5.0, 5.0])), [2.0, 3.0, 3.0])
+assert position_scores(cartpole[:1], cartpole[0]) is not None, (
+    "the function returns nothing yet")
+assert np.allclose(position_scores(cartpole[:1], cartpole[0]), 0), (
+    "an episode held against itself should score 0 at every step")
+two = [np.array([4.0, 2.0]), np.array([2.0])]
+assert np.allclose(position_scores(two, np.array([5.0, 5.0, 5.0])), [2.0, 3.0, 3.0]), (
+    "after [4, 2] and [2], the returns [5, 5, 5] should score [2, 3, 3]")
 half = len(cartpole) // 2
-slopes = [np.polyfit(np.arange(len(g)), position_scores(cartpole[:half], g), 1)[0] for g in cartpole[half:] if len(g) >= 10]
-raw = [np.polyfit(np.arange(len(g)), g, 1)[0] for g in cartpole[half:] if len(g) >= 10]
-assert abs(np.mean(slopes)) < 0.5 * abs(np.mean(raw)), "the scores still fall with the position almost as the returns do"
+long_ones = [returns for returns in cartpole[half:] if len(returns) >= 10]
+
+
+def slope(values: np.ndarray) -> float:
+    """Return by how much the values rise per step."""
+    return np.polyfit(np.arange(len(values)), values, 1)[0]
+
+
+slopes = [slope(position_scores(cartpole[:half], returns)) for returns in long_ones]
+raw = [slope(returns) for returns in long_ones]
+assert abs(np.mean(slopes)) < 0.5 * abs(np.mean(raw)), (
+    "the scores still fall with the position almost as the returns do")
 ### BEGIN HIDDEN TESTS
-assert np.allclose(position_scores([np.array([3.0, 1.0, 1.0])], np.array([4.0])), [1.0]), "an episode shorter than the earlier ones"
+short = position_scores([np.array([3.0, 1.0, 1.0])], np.array([4.0]))
+assert np.allclose(short, [1.0]), (
+    "an episode of one step after one of three should score its one step only")
 given = np.array([5.0, 4.0])
 position_scores([given], given)
 assert np.array_equal(given, [5.0, 4.0]), "the returns themselves must stay as they are"
@@ -832,16 +1008,42 @@ assert np.array_equal(given, [5.0, 4.0]), "the returns themselves must stay as t
 
 # %% [markdown]
 # ## Summary
+#
+# **Answer.** The K-Score is not a z-score.
+# Under its own model its standard deviation follows from the gain, and only the innovation form has unit variance.
+# The returns of episodes break that model: they fall through an episode instead of wandering, and a filter that is streamed over them removes what is slow.
+# In long CartPole episodes it therefore praises only the beginning, while the released form praises all but the end.
 
-# %%
-Markdown(f"""
-- Under the model the K-Score has the standard deviation $\\sqrt{{(1-K)/K}}$: measured and predicted agree to {100 * np.abs(scale["K-Score"] / scale["predicted"] - 1).max():.1f} % over {len(scale)} ratios; it is the innovation score times a constant.
-- Real returns break the model: CartPole's fall at {100 * falling["CartPole-v1"]:.0f} % of the steps, and streamed K-Scores have a lag-one autocorrelation of {correlations["CartPole-v1"][1]:.2f} and {correlations["LunarLander-v3"][1]:.2f} instead of 0 (CartPole and LunarLander; n = {steps_played["CartPole-v1"]:,} and {steps_played["LunarLander-v3"]:,} steps of a random policy).
-- Streaming is a high-pass filter. In a CartPole episode of 500 steps it praises the first {100 * praised["kscore"][-1]:.0f} % of the steps; the released `refit` praises the first {100 * praised["refit"][-1]:.0f} %, the per-episode Z-Score {100 * praised["zscore"][-1]:.0f} %.
-- The adaptive filter takes every surprise for noise: after a jump of {jump:g} noise deviations it is off by {released["jump"]:.1f} on average over 40 steps where the fixed filter is off by {fixed["jump"]:.1f} (n = {streams} streams).
-- `refit` is undone by a later z-scoring, to {undone:.0e}; what remains is the scale that the critic sees.
-- Rewards a hundred times as large make `refit` scores {sensitivity.loc["K-Score, refit", "rewards × 100"]:.0f} times as large.
-""")
+# %% tags=["hide-input"]
+falling = np.mean(np.concatenate([np.diff(g) for g in played["CartPole-v1"]]) < 0)
+cartpole_steps, lunar_steps = (sum(map(len, own)) for own in played.values())
+worst = 100 * np.abs(scale["K-Score"] / scale["predicted"] - 1).max()
+of_500 = {kind: f"{100 * share[-1]:.0f} %" for kind, share in praised.items()}
+points = [
+    "Under the model the K-Score has the standard deviation $\\sqrt{(1-K)/K}$: "
+    f"measured and predicted agree to {worst:.1f} % over {len(scale)} ratios; it is "
+    "the innovation score times a constant.",
+    f"Real returns break the model: CartPole's fall at {100 * falling:.0f} % of the "
+    "steps, and streamed K-Scores have a lag-one autocorrelation of "
+    f"{correlations['CartPole-v1'][1]:.2f} and {correlations['LunarLander-v3'][1]:.2f} "
+    f"instead of 0 (CartPole and LunarLander; n = {cartpole_steps:,} and "
+    f"{lunar_steps:,} steps of a random policy).",
+    "Streaming is a high-pass filter. In a CartPole episode of 500 steps it praises "
+    f"the first {of_500['kscore']} of the steps; the released `refit` praises the "
+    f"first {of_500['refit']}, the per-episode Z-Score {of_500['zscore']}.",
+    f"The adaptive filter takes every surprise for noise: after a jump of {jump:g} "
+    f"noise deviations it is off by {after_jump['after']:.1f} on average over 40 "
+    f"steps where the fixed filter is off by {after_jump['fixed']:.1f} "
+    f"(n = {streams} streams).",
+    f"Exchangeable samples get scores that depend on their order: of the variance of "
+    f"streamed scores the value explains {by_value:.0%}, the value and the place "
+    f"together {by_both:.0%}.",
+    f"`refit` is undone by a later z-scoring, to {undone:.0e}; what remains is the "
+    "scale that the critic sees.",
+    "Rewards a hundred times as large make `refit` scores "
+    f"{sensitivity.loc[LABELS['refit'], 'rewards × 100']:.0f} times as large.",
+]
+Markdown("\n".join(f"- {point}" for point in points))
 
 # %% [markdown]
 # **References.** Z. Xia and Q. Li, *K-Score*; released code at commit 5667b45 of the repository named in its abstract.

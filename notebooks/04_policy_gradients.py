@@ -327,7 +327,10 @@ def centres_of(kind: str) -> np.ndarray:
                  for n in range(1, crowd.lengths.max() + 1)]
     return baselines.columns(by_length, keep=len(slopes))[:, crowd.lengths - 1]
 
+# %% [markdown]
+# Two results are known beforehand: the streamed filter must follow (4.3) here as it did on coins, and by the first remark the prior must keep everything.
 
+# %%
 on_cartpole = {kind: baselines.kept(slopes, crowd_returns, centres_of(kind))
                for kind in ready}
 share, error = on_cartpole["kscore"]
@@ -335,8 +338,6 @@ assert np.all(np.abs(share - theory["kscore"][:len(share)]) < 5 * error + 0.01)
 assert np.allclose(on_cartpole["prior"].share, 1)
 
 # %% [markdown]
-# The two assertions are (4.3), which holds for the filter on CartPole as it did on coins, and the first remark.
-#
 # LunarLander is simulated one step at a time, so its numbers were measured once and stored (`data/kept_gradient.csv`; `data/README.md` says by which command).
 # There the direction is *tilted to the left, fire the right engine, and the other way round*.
 
@@ -381,9 +382,10 @@ figures.caption(
     alt="Two panels, CartPole and LunarLander: the share of the gradient kept, against "
     "the step. The prior stays at one and the running mean near it. The streamed "
     "filter decays from nine tenths to near a tenth. The mean of the episode stays "
-    "almost level, near one half on CartPole and one third on LunarLander; the "
-    "refitted filter stays at about three quarters or above, and the adaptive "
-    "stream higher still on LunarLander.")
+    "almost level, near one half on CartPole and one third on LunarLander. The "
+    "refitted filter rises from three quarters towards one on CartPole and stays "
+    "near three quarters on LunarLander; the adaptive stream falls a little, and "
+    "lies above the refitted filter on LunarLander.")
 
 # %% [markdown]
 # The same in numbers, for all eight centres:
@@ -610,7 +612,10 @@ def fifth_scores(options: dict, five: list) -> np.ndarray:
     returns = [algorithms.discounted_returns(e.rewards, config.gamma) for e in five]
     return [fresh(own) for own in returns][-1]
 
+# %% [markdown]
+# A score is half of a gradient; the other half is $\nabla\log\pi$.
 
+# %%
 def gradient(agent, episode, scores: np.ndarray) -> np.ndarray:
     """Return the policy gradient of an episode under these scores, as one vector."""
     agent.memory.gradient.zero_()
@@ -622,7 +627,7 @@ def gradient(agent, episode, scores: np.ndarray) -> np.ndarray:
 # We compare the length and the direction of each gradient with those of the per-episode Z-Score's on the same episode.
 # Beside it stands the first step that Adam would make of it, $\eta\,g/(|g| + \varepsilon)$ in every coordinate.
 
-# %%
+# %% tags=["hide-input"]
 def compared(agent_seed: int) -> pd.DataFrame:
     """Return one agent's gradients, compared with the Z-Score's."""
     world = environments.make("CartPole-v1", agent_seed)
