@@ -622,7 +622,7 @@ recoveries["MSE before the change"] = [
     f"{np.mean((path - regime)[change - 20:change] ** 2):.4f}"
     for path in trackers.values()]
 watched_long_enough = expected[-1] < 0.8 * (steps - change)
-if watched_long_enough:
+if watched_long_enough and jump >= 1:  # a smaller jump is lost in the noise
     measured = int(recoveries["measured"][kalman_name])
     assert abs(measured - expected[-1]) < 0.15 * expected[-1] + 2
 late = np.abs(trackers[kalman_name] - trackers[matched_name])[change:].max()
