@@ -68,7 +68,7 @@ chapter = chapters.begin("08_ppo_cartpole")
 # ## Parameters
 
 # %% tags=["parameters"]
-seeds: int = 50               # runs an arm [2, 10000]
+seeds: int = 50               # runs per arm [2, 10000]
 first_seed: int = 1000        # the first; results use 1000 and up [0, 1000000000]
 max_episodes: int = 500       # the cap: a run that meets it is censored [1, 100000]
 epochs: int = 5               # PPO's updates on each episode; 5 as released [1, 100]
@@ -348,7 +348,7 @@ Markdown(
 # Benjamini and Hochberg sort the $m$ p-values, find the largest $k$ for which the $k$-th is at most $k/m$ times the level, and call the first $k$ findings; the expected share of false alarms among the findings is then at most the level, if the tests are independent or depend on each other positively, as tests against one baseline usually do.
 # Turned into adjusted values, to be compared with the level itself: $q_{(k)} = \min_{j \ge k} p_{(j)}\, m / j$.
 #
-# Our family here is every arm against the Z-Score of its reading, eighteen comparisons (the tables are in an appendix). The plan's family is larger still, all claims of the paper, and is for the report.
+# Our family here is every arm against the Z-Score of its reading (the tables are in an appendix). The plan's family is larger still, all claims of the paper, and is for the report.
 
 # %%
 as_released = analysis.against(runs, "zscore")
@@ -508,7 +508,7 @@ Markdown(
 #
 # - **Another learning rate.** All arms learn at the released rate, 0.01, which was never varied here. A pilot with few seeds found that rankings can change with it; a later part of the study gives each arm a rate of its own. Until then the factors hold for this rate. (Exercise 5 is a first step.)
 # - **Tuned streams.** The streamed arms use released settings, made for refitting. The paper's text says that $Q$ and $R$ were searched, so that a tuned stream is the fairer reading of it: chapter 10.
-# - **Where the 306 comes from.** The released files do not show how the Z-Score's number of Table 1 was obtained. We only say among the runs of which settings it would be ordinary.
+# - **Where the Z-Score's number of Table 1 comes from.** The released files do not show how it was obtained. We only say among the runs of which settings it would be ordinary.
 # - **What the tutorial's run is worth.** It is one run on an older library: a second single number, not a truth.
 # - **PPO as commonly used.** Ours follows the released protocol, one episode per update and all epochs on the whole of it; PPO usually collects many episodes first.
 
@@ -589,7 +589,7 @@ figures.show(fig)
 # %% tags=["hide-input"]
 figures.caption(
     "Evaluation returns of PPO, averaged over the last 25: each run faint (n = "
-    f"{seeds} an arm), the median and the middle half. A run that has stopped goes "
+    f"{seeds} per arm), the median and the middle half. A run that has stopped goes "
     "on where it was: the plateau is carried on, not observed.",
     alt="Four panels of evaluation return against episodes. The median reaches the "
     "plateau first for the per-episode Z-Score, then for adaptive refit and the "
@@ -629,7 +629,7 @@ for value, side in ((claimed["kscore"], "left"), (claimed["zscore"], "left"),
     ax.annotate(f" {value} ", (value, -0.55), ha=side, fontsize=9)
 ax.set_yticks(range(len(shown)), shown)
 ax.set_ylim(len(shown) - 0.5, -0.7)
-figures.label(ax, f"Every run, and the published numbers (n = {seeds} an arm)",
+figures.label(ax, f"Every run, and the published numbers (n = {seeds} per arm)",
               "training episodes to the threshold (censored at the cap)", "")
 figures.show(fig)
 
@@ -904,7 +904,7 @@ assert np.isclose(ahead, np.mean(means_of[0.003] > means_of[0.01])), (
 # %% tags=["hide-input"]
 Markdown("\n".join([
     f"- Table 1 says {claimed['zscore']} against {claimed['kscore']}, a factor of "
-    f"{ratio:.2f}, from one run an arm.",
+    f"{ratio:.2f}, from one run per arm.",
     f"- As released, n = {seeds}: the factor over the per-episode Z-Score is "
     f"{as_released.factor['adaptive_refit']:.2f} for adaptive refit and "
     f"{as_released.factor['refit']:.2f} for simple refit.",

@@ -64,7 +64,7 @@ chapter = chapters.begin("09_ppo_lunarlander")
 # ## Parameters
 
 # %% tags=["parameters"]
-seeds: int = 10               # runs an arm [2, 10000]
+seeds: int = 10               # runs per arm [2, 10000]
 first_seed: int = 1000        # the first; results use 1000 and up [0, 1000000000]
 max_episodes: int = 1500      # the cap: a run that meets it is censored [1, 100000]
 epochs: int = 5               # PPO's updates on each episode; 5 as released [1, 100]
@@ -72,7 +72,7 @@ store: str = "build/runs"     # your folder, for what the archive lacks
 archive: bool = True          # whether the archive of recorded runs is read first
 live_seeds: list[int] = [3000]  # of the live run [0, 1000000000], 1 to 5 different
 live_episodes: int = 60       # its length: a whole run would take minutes [1, 100000]
-trials: int = 200             # simulated studies a point of the power curve [10, 10000]
+trials: int = 200             # simulated studies per point of the curve [10, 10000]
 
 # %% [markdown]
 # The arms are those of chapter 07, trained with PPO: five updates on each episode instead of one, each kept close to the policy that played it by clipping.
@@ -155,7 +155,7 @@ figures.caption(
 # The scale can reach the policy only through the critic, which learns the normalized returns. Without that way the four arms on the right would lie together.
 #
 # The bands are wide because a curve has no more steps than runs, and they are pointwise; where they overlap along their whole length, the eye should not rank.
-# In numbers, by both criteria, and with the pair that the released files suggest beside the one of the plan (no PPO with a refitted filter was released for this task). Up to ten runs an arm the log-rank p is exact: of all ways to divide the runs into two arms, the share that sets them at least as far apart.
+# In numbers, by both criteria, and with the pair that the released files suggest beside the one of the plan (no PPO with a refitted filter was released for this task). Up to ten runs per arm the log-rank p is exact: of all ways to divide the runs into two arms, the share that sets them at least as far apart.
 
 # %%
 pairs = {
@@ -255,7 +255,7 @@ right.set_xscale("log")
 right.set_xticks(sizes, sizes)
 right.minorticks_off()
 right.set_ylim(0, 1.02)
-figures.label(right, f"Power (n = {trials} studies a point)", "seeds an arm",
+figures.label(right, f"Power (n = {trials} studies per point)", "seeds per arm",
               "share of studies that find it", legend="center right")
 figures.show(fig)
 
@@ -265,7 +265,7 @@ figures.caption(
     "how often the log-rank test finds a true difference, by the number of seeds; "
     "dotted: 5 % and 80 %. A factor of 1 gives the rate of false alarms.",
     alt="Left, a falling survival curve with a smooth one through it; right, three "
-    "curves of power against seeds an arm: flat near 5 % for no difference, rising "
+    "curves of power against seeds per arm: flat near 5 % for no difference, rising "
     "slowly for the published factor, and fast for a factor of two.")
 
 # %% [markdown]
@@ -289,9 +289,9 @@ else:
 ten = sizes.index(10)
 error = 100 * np.sqrt(0.05 * 0.95 / trials)
 Markdown(
-    f"With {seeds} seeds an arm the smallest factor that would be found with 80 % "
+    f"With {seeds} seeds per arm the smallest factor that would be found with 80 % "
     f"probability is {smallest}. The published {claimed_factor:.2f} would need "
-    f"{needed} seeds an arm. (The pilot has {arrivals} arrivals.) With ten seeds an "
+    f"{needed} seeds per arm. (The pilot has {arrivals} arrivals.) With ten seeds per "
     f"arm, {powers[2.0][ten]:.0%} of the studies find a factor of two, and "
     f"{powers[claimed_factor][ten]:.0%} the published one. False alarms lie between "
     f"{min(powers[1.0]):.0%} and {max(powers[1.0]):.0%}; each point is a share of "
@@ -458,12 +458,12 @@ assert np.isclose(eight_of_ten, 112 / 1024), "exactly, and in either direction"
 
 # %% tags=["stub"]
 def seeds_needed(pilot: rv_frozen, factor: float) -> int | None:
-    """Return the smallest tried number of seeds an arm with a power of 80 %."""
+    """Return the smallest tried number of seeds per arm with a power of 80 %."""
 
 
 # %% nbgrader={"grade": false, "grade_id": "09-3", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
 def seeds_needed(pilot: rv_frozen, factor: float) -> int | None:
-    """Return the smallest tried number of seeds an arm with a power of 80 %."""
+    """Return the smallest tried number of seeds per arm with a power of 80 %."""
     ### BEGIN SOLUTION
     for n in sizes:
         if power(pilot, factor, n, np.random.default_rng(n)) >= 0.8:
@@ -485,7 +485,7 @@ assert sizes[0] < seeds_needed(made_up, 1.25) <= sizes[-1], (
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# **Exercise 4 (plan; a teacher reads it).** Plan a study of your own that could find a factor of 1.5: how many seeds an arm (simulate it), which criterion and cap, which statistic, and which result would make you say "it holds", "it does not", or "cannot be told"? Write it so that somebody else could carry it out without asking.
+# **Exercise 4 (plan; a teacher reads it).** Plan a study of your own that could find a factor of 1.5: how many seeds per arm (simulate it), which criterion and cap, which statistic, and which result would make you say "it holds", "it does not", or "cannot be told"? Write it so that somebody else could carry it out without asking.
 
 # %% tags=["stub"]
 seeds_an_arm, study_plan = None, ""
@@ -509,7 +509,7 @@ assert len(study_plan.split()) >= 30, (
 
 # %% [markdown]
 # **Exercise 5 (open: train a small study).** A pilot of your own, in seconds. Train an arm on some seeds for a few episodes, and return the mean evaluation return of each run: `replace(arms[arm], criterion="evaluation", max_episodes=...)` shortens a configuration, `train(config, seed)` trains it, and `eval_returns` of the record has one greedy return per episode.
-# Then say how many seeds an arm would find a difference of so many points of return. If single runs have the standard deviation $s$ (of a sample: divide by $n - 1$), a difference $d$ between two arms is found with a power of 80 % at $n = 2\,(1.96 + 0.84)^2\, s^2 / d^2$ seeds an arm, rounded up.
+# Then say how many seeds per arm would find a difference of so many points of return. If single runs have the standard deviation $s$ (of a sample: divide by $n - 1$), a difference $d$ between two arms is found with a power of 80 % at $n = 2\,(1.96 + 0.84)^2\, s^2 / d^2$ seeds per arm, rounded up.
 # Set `for_100` to the answer for a difference of 100 points, from a pilot of the per-episode Z-Score on the seeds 4000 to 4003, four episodes each.
 
 # %% tags=["stub"]
@@ -518,7 +518,7 @@ def pilot_study(arm: str, seeds: list[int], episodes: int) -> np.ndarray:
 
 
 def seeds_for(difference: float, values: np.ndarray) -> int:
-    """Return the seeds an arm that a difference needs, from the values of a pilot."""
+    """Return the seeds per arm that a difference needs, from the values of a pilot."""
 
 
 for_100 = None
@@ -533,7 +533,7 @@ def pilot_study(arm: str, seeds: list[int], episodes: int) -> np.ndarray:
 
 
 def seeds_for(difference: float, values: np.ndarray) -> int:
-    """Return the seeds an arm that a difference needs, from the values of a pilot."""
+    """Return the seeds per arm that a difference needs, from the values of a pilot."""
     ### BEGIN SOLUTION
     ratio = np.std(values, ddof=1) / difference
     return int(np.ceil(2 * (1.96 + 0.84) ** 2 * ratio**2))
@@ -581,7 +581,7 @@ Markdown("\n".join([
     f"- The factor of adaptive refit over the per-episode Z-Score, not a pair of the "
     f"plan: {planned.factor[second, 'evaluation']:.2f}, by training returns "
     f"{planned.factor[second, 'training']:.2f}.",
-    f"- With {seeds} seeds an arm, the smallest factor that would be found with 80 % "
+    f"- With {seeds} seeds per arm, the smallest factor that would be found with 80 % "
     f"probability is {smallest}.",
 ]))
 

@@ -65,9 +65,9 @@ chapter = chapters.begin("10_process_noise")
 # ## Parameters
 
 # %% tags=["parameters"]
-seeds: int = 50               # runs an arm for results [2, 10000]
+seeds: int = 50               # runs per arm for results [2, 10000]
 first_seed: int = 1000        # the first; results use 1000 and up [0, 1000000000]
-tuning_seeds: int = 8         # runs a cell of the grids [1, 1000]
+tuning_seeds: int = 8         # runs per cell of the grids [1, 1000]
 first_tuning_seed: int = 2000 # the first; no result uses these [0, 1000000000]
 max_episodes: int = 500       # the cap: a run that meets it is censored [1, 100000]
 table_Q: list[float] = [1e-4, 1e-3, 0.01, 0.1, 1.0]  # Q [1e-12, 1e12], 2 to 9 different
@@ -165,7 +165,7 @@ for ax, mode, arm in zip(axes, modes, ("kscore", "refit"), strict=True):
     ax.axhline(max_episodes, color=figures.GREY, linewidth=0.8, linestyle=":",
                label="cap: not arrived")
     ax.set_xscale("log")
-    figures.label(ax, f"{mode} (n = {seeds} a point)",
+    figures.label(ax, f"{mode} (n = {seeds} per point)",
                   f"process noise Q, at R = {table_R:g}",
                   "episodes to the threshold" if ax is axes[0] else "", legend="below")
 figures.show(fig)
@@ -319,7 +319,7 @@ for ax, (learner, mode) in zip(axes.flat, itertools.product(learners, modes),
     row, column = divmod(place, len(Rs))
     ax.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, fill=False, clip_on=False,
                            edgecolor=figures.ORANGE, linewidth=3, zorder=3))
-    figures.label(ax, f"{learners[learner]}, {mode} (n = {tuning_seeds} a cell)",
+    figures.label(ax, f"{learners[learner]}, {mode} (n = {tuning_seeds} per cell)",
                   "R" if ax in axes[-1] else "", "Q" if ax in axes[:, 0] else "")
 figures.show(fig)
 
@@ -366,7 +366,7 @@ for ax, learner in zip(axes, learners, strict=True):
         ax.plot(*memories[learner, kind].to_numpy().T, **look | {"linestyle": "none"})
     ax.set_xscale("log")
     ax.set_ylim(0, max_episodes * 1.03)
-    figures.label(ax, f"{learners[learner]} (n = {tuning_seeds} a mark)",
+    figures.label(ax, f"{learners[learner]} (n = {tuning_seeds} per mark)",
                   "given up per step (1 - decay, or K∞)",
                   "restricted mean (episodes)" if ax is axes[0] else "",
                   legend="lower right")
@@ -468,6 +468,9 @@ curse = pd.DataFrame([
 curse["ratio"] = curse["on fresh seeds"] / curse["where it was chosen"]
 curse.round({"where it was chosen": 0, "on fresh seeds": 0, "ratio": 2}).astype(
     {"where it was chosen": int, "on fresh seeds": int})
+
+# %% [markdown]
+# What did the luck amount to?
 
 # %% tags=["hide-input"]
 Markdown(
@@ -580,7 +583,7 @@ for (name, seed), record in live.items():
     ax.plot(range(1, len(record["eval_returns"]) + 1), record["eval_returns"],
             color=color, linestyle=style,
             label=f"{name}, seed {seed}: {figures.ended(record)}")
-figures.label(ax, f"Live runs (n = {len(live_seeds)} an arm)", "training episodes",
+figures.label(ax, f"Live runs (n = {len(live_seeds)} per arm)", "training episodes",
               "evaluation return")
 ax.legend(loc="upper left", bbox_to_anchor=(0, -0.2))
 figures.show(fig)
@@ -600,7 +603,7 @@ figures.caption(
 #
 # - **Another learning rate.** Grids and winners ran at the released rate, which was never varied here; a score of another size may want another one. A pilot found that rankings can change with it, and a later part of the study will vary it.
 # - **Another grid.** This one is ours: the paper does not give its own. A finer one may find better cells, for either method.
-# - **Equal reach.** Equal budgets are not that: the most patient filter of the grid gives up 0.1 % per step, the most patient moving average 0.01 %. Both streamed winners lie on the edge of the grid, so that a more patient filter may do better.
+# - **Equal reach.** Equal budgets are not that: the most patient moving average of its grid forgets more slowly than the most patient filter of its own. Both streamed winners lie on the edge of the grid, so that a more patient filter may do better.
 # - **Another task.** Tuned on CartPole says nothing about LunarLander, where returns have both signs and another course within an episode.
 # - **The adaptive variant**, which has a third number, $\alpha$, and a starting $R$ instead of a fixed one. Only $Q$ and $R$ of the simple filter are tuned.
 
