@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from PIL import Image
@@ -85,7 +86,7 @@ def _stage(z: np.ndarray, run: filters.Filtered, steady_gain: float) -> tuple[Fi
     gain.annotate("where it settles", (len(z), steady_gain), (0, 4), textcoords="offset points", ha="right", fontsize=9)
     words.axis("off")
     words.legend([Line2D([], [], **look) for look in LOOKS.values()], LOOKS, loc="center", fontsize=9)
-    fig.canvas.draw()
+    FigureCanvasAgg(fig).draw()  # in memory, whatever screen there is
     return fig, (path, density, gain)
 
 
