@@ -17,34 +17,48 @@
 # %% [markdown]
 # # 06 GAE on CartPole
 #
-# **Claim.** In the released GAE experiment the normalizer never touches the advantages: it changes only what the critic learns, and any effect has to come through that. A critic of small targets changes nothing, one of large targets can turn praise into blame, and over many seeds the arms divide along that line. The pair that the paper compares lies on the same side of it, and cannot be told apart.
+# **Question.** Does a Kalman filter speed up generalized advantage estimation, and through which door does a normalizer reach the policy at all?
 #
 # *For* readers of chapter 05 who want the same question asked of another learner, and a test of differences.
 # *Know first:* chapter 05 (censored times), chapter 04 (advantages).
-# *Runs in* under a minute from the recorded runs; about half an hour on two cores from nothing.
+# *Runs in* about a minute from the recorded runs; about half an hour on two cores from nothing.
 # Previous: [05 Actor-critic on CartPole](05_actor_critic_cartpole.ipynb) · Next: [07 Actor-critic on LunarLander](07_actor_critic_lunarlander.ipynb)
 
 # %% [markdown]
 # ## Question
 #
-# Generalized advantage estimation mixes what was observed with what a critic expects.
+# Generalized advantage estimation (GAE) mixes what was observed with what a critic expects.
 # A normalizer of *returns* can then act in two places: on the critic's target, or on the advantages themselves.
 # The paper reports faster and steadier learning with a Kalman filter (its experiment E2, Figures 3 and 4).
 # Is it so, and through which of the two doors?
 #
-# The plan names two pairs: adaptive refit against the per-episode Z-Score as released, and the simple stream against the running Z-Score where the advantages themselves are normalized.
-# We would be wrong if the improvement factor of either pair, with its whole interval, lay above 1.1.
+# The text does not say how filter and GAE are put together, and the released file puts them together in one particular way.
+# We run three forms, and name them by what is done:
+#
+# - **as released:** the returns are normalized and become the critic's target; the advantages are computed from raw rewards and z-scored afterwards;
+# - **advantages not z-scored:** the same, without that last step;
+# - **advantages normalized instead of returns:** the advantages go through the normalizer, once, and the critic learns raw returns.
+#
+# The plan judges the paper's sentences by two pairs: adaptive refit against the per-episode Z-Score as released, and the simple stream against the running Z-Score with advantages normalized instead of returns, which it takes for the text's own experiment.
+# That second choice can be argued with.
+# Read literally, the text filters returns, in GAE too; the form closest to the letter is the stream on the returns with advantages not z-scored.
+# So its pair stands in the table as well, outside the plan.
+#
+# We would be wrong if the improvement factor of a planned pair, with its whole interval, lay above 1.1.
 #
 # After this chapter you can
 #
 # - say where a normalizer enters GAE as released, and where it would have to enter to act on the policy;
+# - show that a critic of the wrong scale can turn praise into blame;
 # - compute a log-rank test by hand and say what it asks;
-# - show that a critic of the wrong scale can turn praise into blame.
+# - move a normalizer from one door to the other, and train both.
 
 # %% [markdown]
 # ## Setup
 
 # %%
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 from IPython.display import Markdown
@@ -61,13 +75,13 @@ chapter = chapters.begin("06_gae_cartpole")
 # ## Parameters
 
 # %% tags=["parameters"]
-seeds: int = 50               # runs an arm [2, 10000]
-first_seed: int = 1000        # the first of them; results use 1000 and up [0, 1000000000]
-max_episodes: int = 500       # the cap: a run that gets here without arriving is censored [1, 100000]
-lam: float = 0.99             # λ of GAE, in every arm; 0.99 is the released one, 1 is Monte Carlo [0.5, 1]
-store: str = "build/runs"     # folder of your own: what the archive of recorded runs lacks is trained into it
-archive: bool = True          # whether the archive is read first; without it every run is trained
-live_seeds: list[int] = [3000]  # seeds trained before your eyes; they enter no statistic [0, 1000000000], 1 to 5 different
+seeds: int = 50  # runs per arm [2, 10000]
+first_seed: int = 1000  # the first of them; results use 1000 and up [0, 1000000000]
+max_episodes: int = 500  # the cap: a run that gets there is censored [1, 100000]
+lam: float = 0.99  # λ of GAE, in every arm; released: 0.99, Monte Carlo: 1 [0.5, 1]
+store: str = "build/runs"  # your own folder: what the archive lacks is trained into it
+archive: bool = True  # whether recorded runs are read first; without, all are trained
+live_seeds: list[int] = [3000]  # trained live [0, 1000000000], 1 to 5 different
 
 # %% [markdown]
 # The chapter varies where the normalizer acts.
@@ -77,8 +91,8 @@ live_seeds: list[int] = [3000]  # seeds trained before your eyes; they enter no 
 size = {"seeds": seeds, "first_seed": first_seed}
 settings = {"max_episodes": max_episodes, "lam": lam}
 released = plan.part("cartpole_gae", **size, **settings)
-switched = plan.part("cartpole_gae_switched", **size, **settings)
-consistent = plan.part("cartpole_gae_advantages", **size, **settings)
+not_zscored = plan.part("cartpole_gae_switched", **size, **settings)
+on_advantages = plan.part("cartpole_gae_advantages", **size, **settings)
 
 # %% [markdown]
 # ## Notation
@@ -88,8 +102,8 @@ consistent = plan.part("cartpole_gae_advantages", **size, **settings)
 # | $\delta_t$ | $r_t + \gamma V(s_{t+1}) - V(s_t)$, the surprise of one step | in `algorithms.gae_advantages` |
 # | $A_t$ | $\delta_t + \gamma\lambda A_{t+1}$, the advantage | `algorithms.gae_advantages` |
 # | as released | scores train the critic; advantages come from raw rewards and are z-scored | `cartpole_gae` |
-# | switched | the same without the z-scoring of advantages | `cartpole_gae_switched` |
-# | consistent | the advantages go through the normalizer, the critic learns raw returns | `cartpole_gae_advantages` |
+# | advantages not z-scored | the same, without the z-scoring | `cartpole_gae_switched` |
+# | advantages normalized instead of returns | the advantages go through the normalizer; the critic learns raw returns | `cartpole_gae_advantages` |
 
 # %% [markdown]
 # ## The published number
@@ -104,7 +118,7 @@ published
 # %% [markdown]
 # ## Through which door?
 #
-# As released, an episode is used like this: the returns are normalized and become the critic's target; the advantages are computed from the *raw* rewards and from values that the critic learned from *normalized* returns; then the advantages are z-scored.
+# As released, the advantages are computed from the *raw* rewards and from values that the critic learned from *normalized* returns.
 # The two ingredients of $\delta_t$ are in different units.
 # What does that do?
 #
@@ -137,13 +151,19 @@ def direction(a: float, b: float) -> float:
     return ((1 - b) - (1 - gamma) * a) / (1 - gamma * lam) + a / lam
 
 
+# %% [markdown]
+# We let each normalizer score one episode of 200 steps, give its scores to GAE as a perfect critic's values, and hold the advantages against the formula.
+
 # %%
-whole = ("zscore", "refit", "adaptive_refit")
-critics = {arm: normalizers.make(**config.normalizer)(returns) for arm, config in released.configs.items() if arm != "none"}
+critics = {arm: normalizers.make(**config.normalizer)(returns)
+           for arm, config in released.configs.items() if arm != "none"}
+whole = ("zscore", "refit", "adaptive_refit")  # one centre and scale for an episode
 shape = zscore(-(gamma * lam) ** np.arange(len(rewards), 0, -1.0))
 for arm in whole:
     b, a = np.polyfit(returns, critics[arm], 1)
-    assert np.allclose(released_advantages(critics[arm]), np.sign(direction(a, b)) * shape, atol=1e-6), arm
+    predicted_advantages = np.sign(direction(a, b)) * shape
+    got = released_advantages(critics[arm])
+    assert np.allclose(got, predicted_advantages, atol=1e-6), arm
 
 # %% [markdown]
 # The formula holds to rounding.
@@ -151,15 +171,17 @@ for arm in whole:
 #
 # **Predict the plot.** A Z-Score has $b = 1/\sigma$, a small number on a long episode. The refitted filter of the simple variant divides by the root of its own tiny variance, so that $b$ is far above 1. What does each of them tell the policy?
 
-# %%
-fig, axes = figures.panels(1, 2, height=4.2, width=10.0)
+# %% tags=["hide-input"]
+fig, (left, right) = figures.panels(1, 2, height=4.0)
 for arm in ("zscore", "running", "kscore", "refit", "adaptive_refit"):
-    axes[0].plot(np.abs(critics[arm]), **figures.method(arm))
-    axes[1].plot(released_advantages(critics[arm]), **figures.method(arm))
-axes[0].set_yscale("log")
-axes[1].plot(released_advantages(np.zeros(len(rewards))), color=figures.INK, linewidth=4, alpha=0.2, label="no critic")
-figures.label(axes[0], "What the critic learns", "step of the episode", "size of the score", legend="below")
-figures.label(axes[1], "What the policy gets", "step of the episode", "z-scored advantage", legend="below")
+    left.plot(np.abs(critics[arm]), **figures.method(arm))
+    right.plot(released_advantages(critics[arm]), **figures.method(arm))
+left.set_yscale("log")
+no_critic = released_advantages(np.zeros(len(rewards)))
+right.plot(no_critic, color=figures.INK, linewidth=4, alpha=0.2, label="no critic")
+figures.label(left, "What the critic learns", "step", "size of the score")
+figures.label(right, "What the policy gets", "step", "z-scored advantage")
+fig.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=3)
 figures.show(fig)
 
 # %% tags=["hide-input"]
@@ -176,66 +198,130 @@ figures.caption(
 # All nine normalizers, by the size of their targets (root mean square) and by which way a perfect critic of them points the policy:
 
 # %%
-alike = pd.Series({arm: np.corrcoef(released_advantages(values), released_advantages(np.zeros(len(rewards))))[0, 1] for arm, values in critics.items()}, name="correlation with no critic")
-sizes = pd.Series({arm: np.sqrt(np.mean(values**2)) for arm, values in critics.items()}, name="size of the targets")
-pd.concat([sizes, alike], axis=1).sort_values("size of the targets").rename(index={arm: look["label"] for arm, look in figures.METHODS.items()}).round(2)
+alike = pd.Series({arm: np.corrcoef(released_advantages(values), no_critic)[0, 1]
+                   for arm, values in critics.items()})
+sizes = pd.Series({arm: np.sqrt(np.mean(values**2)) for arm, values in critics.items()})
+
+# %% tags=["hide-input"]
+labels = {arm: look["label"] for arm, look in figures.METHODS.items()}
+pd.DataFrame({"size of the targets": sizes, "correlation with no critic": alike}
+             ).sort_values("size of the targets").rename(index=labels).round(2)
 
 # %% [markdown]
-# Small targets change nothing after z-scoring: the policy gets what it would get without a critic.
-# Large ones turn praise into blame: with a perfect critic of such scores, the *end* of the episode would be rewarded.
+# With a perfect critic of small targets, the policy gets after z-scoring what it would get without a critic.
+# Large targets turn praise into blame: the *end* of the episode would be rewarded.
 # So in this form the normalizer is neither a baseline nor a scale but, at worst, a sign.
-# How far a real critic gets towards that is what the runs decide: if the argument is worth anything, the arms with the minus sign should be the slow ones.
+#
+# That is a prediction about real critics, which are never perfect: **as released, the arms with the minus sign should be the slow ones**, and the arms with the plus sign should be hard to tell apart.
+# The pair that the paper compares lies wholly on the plus side.
+# The prediction fails if an arm of the minus side is as fast as those of the plus side.
 #
 # One arm stands apart: `none` has $a = 0$ and $b = 1$, the only critic in the units of the rewards. A perfect one leaves no surprise at all.
 
 # %% [markdown]
 # ## The recorded study
 #
-# Three experiments: as released; with the z-scoring of advantages switched off, to see what the critic's scale does when nothing rescales the advantages afterwards; and the consistent reading, in which the advantages themselves go through the normalizer, the critic learns raw returns, and nothing is z-scored afterwards.
+# Three calls, one for each form.
 
 # %%
 runs = study.runs(released, store, archive=archive)
-runs_switched = study.runs(switched, store, archive=archive)
-runs_consistent = study.runs(consistent, store, archive=archive)
-every = pd.concat([runs, runs_switched, runs_consistent])
-assert len(every) == released.runs + switched.runs + consistent.runs
+runs_not_zscored = study.runs(not_zscored, store, archive=archive)
+runs_on_advantages = study.runs(on_advantages, store, archive=archive)
+every = pd.concat([runs, runs_not_zscored, runs_on_advantages])
 Markdown(f"{figures.run_count(every)}.")
 
 # %% [markdown]
-# **Predict the plot.** In which of the three should the arms differ most? In which should `none`, which normalizes nothing, do well?
+# **Predict the plot.** Left, as released: which of the curves should fall together, and which should stay high? Right, with the normalizer on the advantages themselves: where should the streamed filter lie, after what chapter 05 found for returns?
 
 # %%
-shown = {"as released": (runs, ["none", "zscore", "running", "kscore", "refit", "adaptive_refit"]),
-         "switched": (runs_switched, ["none", "zscore", "running", "kscore", "refit", "adaptive_refit"]),
-         "consistent": (runs_consistent, ["zscore", "running", "kscore", "adaptive", "adaptive_refit"])}
-fig = figures.survival_panels([{title: analysis.survivals(*pair) for title, pair in shown.items()}], max_episodes)
-figures.show(fig)
+shown = {
+    "as released": (
+        runs, ["none", "zscore", "running", "kscore", "refit", "adaptive_refit"]),
+    "advantages normalized\ninstead of returns": (
+        runs_on_advantages,
+        ["zscore", "running", "kscore", "adaptive", "adaptive_refit"]),
+}
+panels = {title: analysis.survivals(*pair) for title, pair in shown.items()}
+figures.show(figures.survival_panels([panels], max_episodes))
 
 # %% tags=["hide-input"]
 figures.caption(
-    "Kaplan-Meier curves of GAE with 95 % bands, in three forms of the "
-    "experiment. Lower and further left is faster.",
-    alt="Three panels of survival curves. As released: the curves of small targets "
-    "fall together, refit later, the simple stream stays high. Switched: no "
-    "normalization falls first, then adaptive refit, and the simple stream "
-    "hardly falls. Consistent: the running Z-Score and adaptive refit fall "
+    "Kaplan-Meier curves of GAE with 95 % bands, in two forms of the experiment. "
+    "Lower and further left is faster.",
+    alt="Two panels of survival curves. As released: the curves of small targets "
+    "fall together, refit later, the simple stream stays high. Advantages "
+    "normalized instead of returns: the running Z-Score and adaptive refit fall "
     "first, the simple stream last.")
 
+# %% [markdown]
+# ## The comparison
+#
+# The numbers behind the pairs of the Question: what each arm did, and the factor of the K-Score over the Z-Score of its form.
+
 # %%
-picked = [("as released", runs, "zscore"), ("as released", runs, "adaptive_refit"), ("consistent", runs_consistent, "running"), ("consistent", runs_consistent, "kscore")]
-fig = figures.learning_panels([(f"{title}:\n{figures.METHODS[arm]['label']}", arm, analysis.curves(frame, arm)) for title, frame, arm in picked])
-figures.show(fig)
+def answer(frame: pd.DataFrame, kalman: str, zscore: str) -> pd.DataFrame:
+    """Return what two arms did, and how the first compares with the second."""
+    did = analysis.summary(frame[frame.arm.isin([kalman, zscore])])
+    compared = analysis.against(frame, zscore, [kalman])
+    return did.loc[[kalman, zscore], ["runs", "arrived", "restricted mean"]].join(
+        compared[["factor", "log-rank p"]])
+
+
+answers = pd.concat({
+    "as released": answer(runs, "adaptive_refit", "zscore"),
+    "advantages normalized instead of returns":
+        answer(runs_on_advantages, "kscore", "running"),
+    "advantages not z-scored (outside the plan)":
+        answer(runs_not_zscored, "kscore", "running")})
+figures.table(answers.astype(object).fillna(""))
 
 # %% tags=["hide-input"]
-figures.caption(
-    "Evaluation returns of GAE, averaged over the last 25: each run faint (n = "
-    f"{seeds} an arm), the median and the middle half, for the pair of the "
-    "release and the pair that we read into the text. A run that has stopped "
-    "goes on where it was: the plateau is carried on, not observed.",
-    alt="Four panels of evaluation return against episodes. The median rises steeply "
-    "in the released pair and for the running Z-Score, slowly for the streamed "
-    "K-Score; the faint runs spread widely.")
+file_factor = answers.factor["as released", "adaptive_refit"]
+text_factor = answers.factor["advantages normalized instead of returns", "kscore"]
+literal = answers.factor["advantages not z-scored (outside the plan)", "kscore"]
+above = sum(factor.low > 1.1 for factor in (file_factor, text_factor))
+told = "a" if not file_factor.low <= 1 <= file_factor.high else "no"
+Markdown(f"As released, {told} difference was found ({file_factor:.2f}). The streamed "
+         f"filter's factor is {text_factor:.2f} with advantages normalized instead of "
+         f"returns, and {literal:.2f} on the returns with advantages not z-scored. Of "
+         f"the two planned pairs, {above} lie above 1.1.")
 
+# %% [markdown]
+# With the normalizer on the advantages themselves, what chapter 05 saw for returns is seen again: the filter with a short memory follows the signal within the episode, and is slow.
+# In both forms that the text may mean, the simple stream lies below 1; its settings are the released ones, searched for another use (chapter 05), and chapter 10 asks what tuning changes.
+
+# %% [markdown]
+# ## Did the sign show?
+#
+# As released, we sort the arms by which way a perfect critic of their targets would point the policy.
+
+# %% tags=["hide-input"]
+means = pd.Series(analysis.restricted_means(runs))
+plus, minus = means[alike.index[alike > 0]], means[alike.index[alike < 0]]
+as_released = analysis.against(runs, "zscore")
+outside = [arm for arm in plus.index.drop("zscore")
+           if not as_released.factor[arm].low <= 1 <= as_released.factor[arm].high]
+apart = "do not overlap" if plus.max() < minus.min() else "overlap"
+
+
+def span(group: pd.Series) -> str:
+    """Return the arms of a group, and the range of their restricted means."""
+    names = "; ".join(labels[arm] for arm in group.index)
+    return f"{names}. Restricted means {group.min():.0f} to {group.max():.0f} episodes."
+
+
+Markdown("\n".join([
+    f"- As without a critic: {span(plus)}",
+    f"- The other way round: {span(minus)}",
+    f"- Nothing to learn from a perfect critic: none, {means['none']:.0f} episodes.",
+    f"- The two groups {apart}. Within the first, {len(outside)} of {len(plus) - 1} "
+    "arms have a factor over the per-episode Z-Score whose interval leaves out 1.",
+]))
+
+# %% [markdown]
+# The arms divided as predicted: those whose targets are large enough to turn the sign were the slow ones, and among the others no difference was found.
+# That agrees with the argument and does not prove it.
+# The arms with large targets also ask most of the critic, and all three share a filter with a short memory.
 
 # %% [markdown]
 # ## A test by hand
@@ -251,95 +337,28 @@ figures.caption(
 # %%
 def logrank_by_hand(a: stats.Times, b: stats.Times) -> float:
     """Return the p-value of the log-rank test, from its definition."""
-    observed_minus_expected = variance = 0.0
+    surplus = variance = 0.0
     for t in np.unique(np.concatenate([a.time[a.arrived], b.time[b.arrived]])):
-        n, n1 = np.sum(a.time >= t) + np.sum(b.time >= t), np.sum(a.time >= t)
+        n1, n2 = np.sum(a.time >= t), np.sum(b.time >= t)
         d1 = np.sum((a.time == t) & a.arrived)
-        d = d1 + np.sum((b.time == t) & b.arrived)
-        observed_minus_expected += d1 - d * n1 / n
+        d, n = d1 + np.sum((b.time == t) & b.arrived), n1 + n2
+        surplus += d1 - d * n1 / n
         if n > 1:
-            variance += d * (n1 / n) * (1 - n1 / n) * (n - d) / (n - 1)
-    return float(chi2.sf(observed_minus_expected**2 / variance, df=1)) if variance else 1.0
+            variance += d * (n1 / n) * (n2 / n) * (n - d) / (n - 1)
+    return float(chi2.sf(surplus**2 / variance, df=1)) if variance else 1.0
 
-
-filtered, running = analysis.times(runs_consistent, "kscore"), analysis.times(runs_consistent, "running")
-assert np.isclose(logrank_by_hand(filtered, running), stats.logrank(filtered, running))
 
 # %% [markdown]
-# ## The comparisons
-#
-# *As released:* what each arm did.
+# "Nearly" is good enough for fifty runs.
+# For ten or fewer per arm the library does not trust the approximation: it goes through all ways to divide the runs into two arms and counts (chapter 07 needs that).
 
 # %%
-figures.table(analysis.summary(runs))
-
-# %% [markdown]
-# And each against the per-episode Z-Score, the released baseline; p-values are adjusted over the rows of their table.
-
-# %%
-as_released = analysis.against(runs, "zscore")
-figures.table(as_released)
-
-# %%
-estimates = analysis.summary(runs)["restricted mean"].map(lambda interval: interval.estimate)
-sides = {text: estimates[alike.index[chosen]] for text, chosen in (("points as without a critic", alike > 0), ("points the other way", alike < 0))}
-Markdown("\n".join(f"- A perfect critic of these {text}: {', '.join(figures.METHODS[arm]['label'] for arm in means.index)}. Restricted means {means.min():.0f} to {means.max():.0f} episodes." for text, means in sides.items())
-         + f"\n- Nothing to learn from a perfect critic: none, {estimates['none']:.0f}.")
-
-# %% [markdown]
-# The two groups do not overlap.
-# Within the first, and with it in the pair of the paper, it does not matter what the returns were held against.
-
-# %% [markdown]
-# *Switched:* the same without the z-scoring of advantages.
-# Now the size of the advantages depends on how large the critic's values have become.
-
-# %%
-without = analysis.against(runs_switched, "zscore")
-figures.table(without)
-
-# %%
-Markdown(f"""
-- Without any normalization the runs are now {without.factor["none"]:.2f} times as fast as with a Z-Score: `none` is the only arm whose critic is in the units of the rewards, and nothing else rescales the advantages here.
-- A pair outside the plan: adaptive refit over the per-episode Z-Score, {without.factor["adaptive_refit"]:.2f}. Its targets are larger than a Z-Score's, nearer to the returns, and smaller than those that turn the sign.
-""")
-
-# %% [markdown]
-# *Consistent:* the advantages themselves are held against the filter's belief, and the baseline is the text's running Z-Score.
-
-# %%
-figures.table(analysis.summary(runs_consistent))
-
-# %%
-as_written = analysis.against(runs_consistent, "running")
-figures.table(as_written)
-
-# %% [markdown]
-# The three comparisons as pictures:
-
-# %%
-fig = figures.forest_panels({"as released, against per-episode": as_released, "switched, against per-episode": without, "consistent, against running": as_written}, columns=1)
-figures.show(fig)
-
-# %% tags=["hide-input"]
-figures.caption(
-    "Improvement factors with 95 % intervals; right of the dotted line an arm is "
-    "faster than the Z-Score of its panel.",
-    alt="Three forest plots. As released, the arms with large targets (simple "
-    "stream, innovation, refit) lie left of the per-episode Z-Score and the "
-    "others around it. Switched, no normalization lies far right, refit and the "
-    "adaptive stream and refit right, the simple stream and innovation left. "
-    "Consistent: the simple stream and its innovation form lie far left of the "
-    "running Z-Score.")
-
-# %%
-planned = {"adaptive refit over the per-episode Z-Score, as released": as_released.factor["adaptive_refit"], "simple stream over the running Z-Score, consistent": as_written.factor["kscore"]}
-Markdown("".join(f"- {name}: {factor:.2f}.\n" for name, factor in planned.items())
-         + f"\nOf the {len(planned)} planned pairs, {sum(factor.low > 1.1 for factor in planned.values())} lie above 1.1.")
-
-# %% [markdown]
-# In the consistent reading the normalizer acts on the advantages themselves, and what chapters 03 and 05 found for returns is seen again: a filter with a short memory follows the signal within the episode, whatever its scale, and is slow.
-# An interval around 1 for the first pair does not prove that the two arms are equal; it says how large a difference could still hide.
+filtered = analysis.times(runs, "adaptive_refit")
+usual = analysis.times(runs, "zscore")
+by_hand = logrank_by_hand(filtered, usual)
+if seeds > 10:
+    assert np.isclose(by_hand, stats.logrank(filtered, usual))
+Markdown(f"Adaptive refit and the per-episode Z-Score, as released: p = {by_hand:.2f}.")
 
 # %% [markdown]
 # ## A live run
@@ -347,9 +366,9 @@ Markdown("".join(f"- {name}: {factor:.2f}.\n" for name, factor in planned.items(
 # The released pair of arms, on a seed that is part of no statistic. Whoever is first here, one pair of runs ranks nothing.
 
 # %%
-live = {(arm, seed): train(released.configs[arm], seed) for seed in live_seeds for arm in ("zscore", "adaptive_refit")}
-fig = figures.live_panel(live)
-figures.show(fig)
+live = {(arm, seed): train(released.configs[arm], seed)
+        for seed in live_seeds for arm in ("zscore", "adaptive_refit")}
+figures.show(figures.live_panel(live))
 
 # %% tags=["hide-input"]
 figures.caption(
@@ -361,18 +380,21 @@ figures.caption(
 # %% [markdown]
 # ## When it fails: a critic that is too loud
 #
-# The sign is not a thought experiment only.
-# We turn the volume of a Z-Score's target up, step by step, and look at when the advantages of a perfect critic change sides.
+# Where exactly does the sign turn?
+# We turn up the volume of a Z-Score's target, step by step, and look for the first volume at which the advantages of a perfect critic change sides.
+# The formula knows beforehand: $D$ is linear in the volume, from its value without a critic at volume 0 through that of the Z-Score at volume 1.
 
 # %%
 volumes = np.geomspace(0.1, 1000, 41)
-heard = [np.corrcoef(released_advantages(volume * critics["zscore"]), released_advantages(np.zeros(len(rewards))))[0, 1] for volume in volumes]
-turn = next((volume for volume, correlation in zip(volumes, heard, strict=True) if correlation < 0), np.nan)
+heard = np.array([released_advantages(volume * critics["zscore"]) @ no_critic
+                  for volume in volumes])
+turn = volumes[heard < 0].min()
 b, a = np.polyfit(returns, critics["zscore"], 1)
-nothing, once = direction(0, 0), direction(a, b)
-predicted = nothing / (nothing - once)  # D is linear in the volume: from `nothing` at 0 through `once` at 1
-assert turn / (volumes[1] / volumes[0]) < predicted <= turn
-Markdown(f"Predicted: at {predicted:.1f} times a Z-Score; seen between {turn / (volumes[1] / volumes[0]):.1f} and {turn:.1f}.")
+predicted = direction(0, 0) / (direction(0, 0) - direction(a, b))
+before = turn * volumes[0] / volumes[1]
+assert before < predicted <= turn
+Markdown(f"Predicted: at {predicted:.1f} times a Z-Score; "
+         f"seen between {before:.1f} and {turn:.1f}.")
 
 # %% [markdown]
 # A target about as large as the returns themselves is loud enough.
@@ -380,11 +402,117 @@ Markdown(f"Predicted: at {predicted:.1f} times a Z-Score; seen between {turn / (
 # %% [markdown]
 # ## What this does not show
 #
-# - The text does not say how GAE and the filter are combined. Two readings are run here; there are more.
+# - The text does not say how GAE and the filter are combined. Three forms are run here; there are more.
 # - The sign argument needs a constant reward and a perfect critic. On other tasks a wrong scale distorts instead of flipping.
-# - With λ = 0.99 an advantage looks far ahead. A smaller `lam` weighs the next steps more.
-# - The filter's settings are the released ones, chosen for returns; in the consistent reading the filter sees advantages, which are smaller and centred elsewhere.
-# - The critics of the study are never perfect, and the episodes of a learning policy never equally long.
+# - With λ = 0.99 an advantage looks far ahead. A smaller `lam` gives the next steps more weight.
+# - The filter's settings are the released ones, chosen for returns; with advantages normalized instead of returns the filter sees advantages, which are smaller and centred elsewhere.
+# - The critics of the study are never perfect, and the episodes of a learning policy are never equally long.
+
+# %% [markdown]
+# ## Appendix: every arm
+#
+# The runs behind the planned pairs:
+
+# %%
+picked = {"as released": (runs, ("zscore", "adaptive_refit")),
+          "on advantages": (runs_on_advantages, ("running", "kscore"))}
+learned = [(f"{title}: {labels[arm]}", arm, analysis.curves(frame, arm))
+           for title, (frame, pair) in picked.items() for arm in pair]
+figures.show(figures.learning_panels(learned))
+
+# %% tags=["hide-input"]
+figures.caption(
+    "Evaluation returns of GAE, averaged over the last 25: each run faint, the "
+    "median and the middle half. Above as released, below with advantages "
+    "normalized instead of returns. A run that has stopped goes on where it was: "
+    "the plateau is carried on, not observed.",
+    alt="Four panels of evaluation return against episodes. The median rises steeply "
+    "in the released pair and for the running Z-Score, slowly for the streamed "
+    "K-Score; the faint runs spread widely.")
+
+# %% [markdown]
+# As released, what each arm did, and each against the per-episode Z-Score.
+# The p-values are adjusted over the rows of their table.
+
+# %%
+figures.table(analysis.summary(runs))
+
+# %%
+figures.table(as_released)
+
+# %% [markdown]
+# Advantages normalized instead of returns: the same, against the running Z-Score.
+
+# %%
+figures.table(analysis.summary(runs_on_advantages))
+
+# %%
+with_advantages = analysis.against(runs_on_advantages, "running")
+figures.table(with_advantages)
+
+# %% [markdown]
+# ## Appendix: advantages not z-scored
+#
+# As released, but nothing rescales the advantages at the end.
+# Now their size depends on how large the critic's values have become.
+
+# %%
+chosen = ["none", "zscore", "running", "kscore", "refit", "adaptive_refit"]
+panel = {"advantages not z-scored": analysis.survivals(runs_not_zscored, chosen)}
+figures.show(figures.survival_panels([panel], max_episodes))
+
+# %% tags=["hide-input"]
+figures.caption(
+    "Kaplan-Meier curves of GAE with 95 % bands, advantages not z-scored; lower "
+    "and further left is faster.",
+    alt="One panel of survival curves. No normalization falls first and furthest. "
+    "Refit falls early and then stays; adaptive refit falls later, and further "
+    "than both Z-Scores. The simple stream hardly falls.")
+
+# %% [markdown]
+# Each arm against the per-episode Z-Score:
+
+# %%
+without = analysis.against(runs_not_zscored, "zscore")
+figures.table(without)
+
+# %% tags=["hide-input"]
+agreed = [arm for arm in ("adaptive_refit", "adaptive", "refit")
+          if without["adjusted p"][arm] < 0.05]
+Markdown("\n".join([
+    "- Without any normalization the runs are "
+    f"{without.factor['none']:.2f} times as fast as with the per-episode Z-Score: "
+    "`none` is the only arm whose critic is in the units of the rewards, and nothing "
+    "else rescales the advantages here.",
+    "- Outside the plan, over the per-episode Z-Score: adaptive refit has "
+    f"{without.factor['adaptive_refit']:.2f}, the adaptive stream "
+    f"{without.factor['adaptive']:.2f}, simple refit {without.factor['refit']:.2f}.",
+    f"- Of these three, {len(agreed)} has an adjusted log-rank p below 0.05"
+    f"{': ' if agreed else ''}{', '.join(labels[arm] for arm in agreed)}.",
+]))
+
+# %% [markdown]
+# In this form some filters lie above the per-episode Z-Score, and normalizing nothing lies above them all.
+# The targets of the two adaptive filters are larger than a Z-Score's and smaller than the returns, so their critics are nearer to the units of the rewards; whether that is the reason is not tested here.
+#
+# The three forms as a picture:
+
+# %%
+figures.show(figures.forest_panels({
+    "as released, against per-episode": as_released,
+    "advantages not z-scored, against per-episode": without,
+    "advantages normalized instead of returns, against running": with_advantages}))
+
+# %% tags=["hide-input"]
+figures.caption(
+    "Improvement factors with 95 % intervals; right of the dotted line an arm is "
+    "faster than the Z-Score of its panel.",
+    alt="Three forest plots. As released, the arms with large targets (simple "
+    "stream, innovation, refit) lie left of the per-episode Z-Score and the "
+    "others around it. Advantages not z-scored: no normalization lies far right, "
+    "refit and the adaptive stream and refit right, the simple stream and "
+    "innovation left. Advantages normalized instead of returns: the simple stream "
+    "and its innovation form lie far left of the running Z-Score.")
 
 # %% [markdown]
 # ## Exercises
@@ -402,9 +530,11 @@ timid = 0.5 * returns
 
 # %% nbgrader={"grade": true, "grade_id": "06-1-check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 assert timid is not None, "an array of 200 advantages"
-assert np.allclose(timid, algorithms.gae_advantages(rewards, 0.5 * returns, gamma, 1.0)), "every δ is 1/2, the last one too"
+right_ones = algorithms.gae_advantages(rewards, 0.5 * returns, gamma, 1.0)
+assert np.allclose(timid, right_ones, rtol=0.01), "every δ is 1/2, the last one too"
 ### BEGIN HIDDEN TESTS
-assert len(timid) == 200 and np.isclose(timid[-1], 0.5) and np.isclose(timid[-2], 0.5 * (1 + gamma)), "the last two advantages"
+assert len(timid) == 200 and np.allclose(
+    timid[-2:], [0.5 * (1 + gamma), 0.5], rtol=0.01), "the last two advantages"
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -426,11 +556,14 @@ def side(scores: np.ndarray) -> float:
 
 # %% nbgrader={"grade": true, "grade_id": "06-2-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 assert side(critics["zscore"]) is not None, "return +1 or -1"
-assert [side(critics[arm]) for arm in whole] == [np.sign(alike[arm]) for arm in whole]
-assert side(0.9 * returns) == 1 and side(1.1 * returns) == -1
+for arm in whole:
+    assert side(critics[arm]) == np.sign(alike[arm]), f"{arm} points the other way"
+assert side(0.9 * returns) == 1 and side(1.1 * returns) == -1, (
+    "scores of 0.9 G keep the sign, scores of 1.1 G turn it")
 ### BEGIN HIDDEN TESTS
 for a, b in ((0.0, 0.5), (5.0, 0.0), (-1000.0, 0.5), (1000.0, 1.5)):
-    assert side(a + b * returns) == np.sign(direction(a, b)), f"scores of {a:g} + {b:g} G: the constant counts too"
+    assert side(a + b * returns) == np.sign(direction(a, b)), (
+        f"scores of {a:g} + {b:g} G: the constant counts too")
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -447,43 +580,105 @@ expected_arrivals = 1 * 3 / 6 + 2 * 2 / 5 + 1 * 1 / 3
 
 # %% nbgrader={"grade": true, "grade_id": "06-3-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 assert expected_arrivals is not None, "a number"
-assert 0 < expected_arrivals < 3, "fewer than the three that arrived: the first arm is the faster one"
+assert 0 < expected_arrivals < 3, (
+    "fewer than the three that arrived: the first arm is the faster one")
 ### BEGIN HIDDEN TESTS
-assert np.isclose(expected_arrivals, 49 / 30), "at 20, five runs are on their way and two arrive; whose are they?"
+assert np.isclose(expected_arrivals, 49 / 30, atol=0.01), (
+    "at 20, five runs are on their way and two arrive; whose are they?")
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# **Exercise 4 (open).** Does the sign show in training? Make two arms whose critics learn Z-Scores times a constant below and above the turning point (a normalizer with `scale="returns"` and a larger `eps` will not do; think of `zscore` and of `refit` with a large `R`), write down what you expect, and train five seeds of each.
+# **Exercise 4 (open).** Does the sign show in training? Make two arms whose critics learn targets below and above the turning point (think of `refit` with a large and with a small `R`; `plan.kalman_grid("gae", "refit", [Q], [R], **settings)` makes one), decide which of them you expect to be slow, and train five seeds of each, 3100 and up.
 
 # %% tags=["stub"]
-mine = None
+mine = None  # the frame that `study.run` returns, with its file in the folder `store`
 
 # %% nbgrader={"grade": false, "grade_id": "06-4", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
-mine = None
+mine = None  # the frame that `study.run` returns, with its file in the folder `store`
 ### BEGIN SOLUTION
-quiet, loud = (plan.kalman_grid("gae", "refit", [1e-4], [R], **settings) for R in (1e4, 1e-4))
-mine = study.run(quiet | loud, range(3100, 3105), "build/mine.jsonl", progress=False)
+quiet, loud = (plan.kalman_grid("gae", "refit", [1e-4], [R], **settings)
+               for R in (1e4, 1e-4))
+my_file = f"{store}/exercise_06_4.jsonl"
+mine = study.run(quiet | loud, range(3100, 3105), my_file, progress=False)
 ### END SOLUTION
 
 # %% nbgrader={"grade": true, "grade_id": "06-4-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
-assert mine is not None and mine.arm.nunique() == 2 and len(mine) == 10, "two arms, five runs each, in a store of your own"
+assert mine is not None, "the runs that `study.run` returns"
+assert mine.arm.nunique() == 2 and len(mine) == 10, "two arms, five runs each"
 assert not set(mine.seed) & set(released.seeds), "seeds of your own: 3100 and up"
 ### BEGIN HIDDEN TESTS
-assert mine.groupby("arm").seed.nunique().eq(5).all(), "five different seeds in each arm"
-assert (mine.cap == max_episodes).all(), "the same cap as the recorded runs, or their times cannot be compared"
+assert mine.groupby("arm").seed.nunique().eq(5).all(), "five different seeds per arm"
+assert (mine.cap == max_episodes).all(), (
+    "the same cap as the recorded runs, or their times cannot be compared")
+### END HIDDEN TESTS
+
+# %% [markdown]
+# **Exercise 5 (apply): one filter, two doors.** Take the streamed K-Score as released, and move it: from the returns to the advantages, with nothing z-scored afterwards.
+# Train both for a few episodes on three seeds (3200 to 3202), in arms named `"critic"` and `"policy"` after the door, and compute by how much the mean evaluation return of the second exceeds that of the first.
+# `RunConfig` has the fields `signal` and `normalize_advantages`; `analysis.areas(frame, arm)` returns the mean evaluation return of each run.
+# It takes a few seconds, and decides nothing: why?
+
+# %% tags=["stub"]
+few = min(30, max_episodes)
+at_the_critic = replace(released.configs["kscore"], max_episodes=few)
+at_the_policy = None  # the same, moved to the other door
+doors = None  # the frame that `study.run` returns, with its file in the folder `store`
+gap = None  # mean evaluation return of "policy" minus that of "critic"
+
+# %% nbgrader={"grade": false, "grade_id": "06-5", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
+few = min(30, max_episodes)
+at_the_critic = replace(released.configs["kscore"], max_episodes=few)
+at_the_policy = None  # the same, moved to the other door
+doors = None  # the frame that `study.run` returns, with its file in the folder `store`
+gap = None  # mean evaluation return of "policy" minus that of "critic"
+### BEGIN SOLUTION
+at_the_policy = replace(at_the_critic, signal="advantages", normalize_advantages=False)
+doors = study.run({"critic": at_the_critic, "policy": at_the_policy},
+                  range(3200, 3203), f"{store}/exercise_06_5.jsonl", progress=False)
+gap = analysis.areas(doors, "policy").mean() - analysis.areas(doors, "critic").mean()
+### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "06-5-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
+assert at_the_policy is not None, "a variant of `at_the_critic`, made with `replace`"
+assert at_the_policy.signal == "advantages", "the advantages go through the normalizer"
+assert doors is not None and set(doors.arm) == {"critic", "policy"}, "two arms, please"
+assert set(doors.seed) == {3200, 3201, 3202} and len(doors) == 6, "three seeds per arm"
+assert gap is not None, "a difference of two means"
+### BEGIN HIDDEN TESTS
+assert at_the_policy == replace(on_advantages.configs["kscore"], max_episodes=few), (
+    "nothing but the door may change, and nothing is z-scored behind the second one")
+assert (doors.cap == few).all(), f"both arms stop after {few} episodes"
+right_gap = np.subtract(*(analysis.areas(doors, arm).mean()
+                          for arm in ("policy", "critic")))
+assert np.isclose(gap, right_gap, rtol=0.01), f"the difference is {right_gap:.1f}"
 ### END HIDDEN TESTS
 
 # %% [markdown]
 # ## Summary
+#
+# **Answer.** As released, no difference was found between adaptive refit and the per-episode Z-Score.
+# There the normalizer reaches the policy only through the critic's target, and with a perfect critic little of it would be left but a sign; the arms whose targets turn that sign were the slow ones, as predicted.
+# With advantages normalized instead of returns, and with advantages not z-scored, the streamed K-Score with the released setting was slower than the running Z-Score.
+# Of the three forms, only that with advantages not z-scored has filters whose interval lies above the per-episode Z-Score, and there normalizing nothing was faster still.
 
-# %%
-ratio = published.episodes.iloc[0] / published.episodes.iloc[1]
-Markdown(f"""
-- The released figures stop at {published.episodes.iloc[0]} (Z-Score) and {published.episodes.iloc[1]} (Kalman) episodes, a factor of {ratio:.2f} from one run an arm.
-- As released, n = {seeds}: the factor of adaptive refit over the per-episode Z-Score is {as_released.factor["adaptive_refit"]:.2f} (log-rank p = {as_released["log-rank p"]["adaptive_refit"]:.3f}, not adjusted).
-- Consistent reading, n = {seeds}: the factor of the streamed K-Score over the running Z-Score is {as_written.factor["kscore"]:.2f}.
-- With a perfect critic, z-scoring leaves of the released advantages little but a sign. The {len(sides["points as without a critic"])} arms that keep it take {sides["points as without a critic"].min():.0f} to {sides["points as without a critic"].max():.0f} episodes, the {len(sides["points the other way"])} that turn it {sides["points the other way"].min():.0f} to {sides["points the other way"].max():.0f} (restricted means, n = {seeds} an arm).
-""")
+# %% tags=["hide-input"]
+published_ratio = published.episodes.iloc[0] / published.episodes.iloc[1]
+Markdown("\n".join([
+    f"- The released figures stop at {published.episodes.iloc[0]} (Z-Score) and "
+    f"{published.episodes.iloc[1]} (Kalman) episodes, a factor of "
+    f"{published_ratio:.2f} from one run per arm.",
+    f"- As released, n = {seeds}: the factor of adaptive refit over the per-episode "
+    f"Z-Score is {file_factor:.2f} (log-rank p = {by_hand:.2f}, not adjusted).",
+    f"- Advantages normalized instead of returns, n = {seeds}: the factor of the "
+    f"streamed K-Score over the running Z-Score is {text_factor:.2f}; with advantages "
+    f"not z-scored, {literal:.2f}.",
+    f"- As released, the {len(plus)} arms whose perfect critic keeps the sign take "
+    f"{plus.min():.0f} to {plus.max():.0f} episodes, the {len(minus)} that turn it "
+    f"{minus.min():.0f} to {minus.max():.0f} (restricted means, n = {seeds} per arm).",
+    f"- Advantages not z-scored, n = {seeds}: over the per-episode Z-Score adaptive "
+    f"refit has {without.factor['adaptive_refit']:.2f}, and no normalization "
+    f"{without.factor['none']:.2f}.",
+]))
 
 # %% [markdown]
 # The verdicts on the paper's sentences are in [11 The replication report](11_replication_report.ipynb).

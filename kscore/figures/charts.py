@@ -133,7 +133,8 @@ def forest_panels(tables: Mapping[str, pd.DataFrame], *, columns: int = 1, over:
         forest(factors(table), ax)
         if published is not None:
             ax.axvline(published, color=INK, linewidth=1, linestyle="--")
-        label(ax, textwrap.fill(f"{title} (n = {table.factor.iloc[0].n})", 52), "", "")
+        whole = f"{title} (n\xa0=\xa0{table.factor.iloc[0].n})"  # where n stands no line is broken
+        label(ax, textwrap.fill(whole, 58).replace("\xa0", " "), "", "")
     for ax in _lowest(axes, len(tables)):
         ax.set_xlabel(f"improvement factor over {over}")
     return fig
