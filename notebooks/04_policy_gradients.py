@@ -203,7 +203,7 @@ figures.caption(
 #
 # $$\mathbb E\big[g_t\,(G_t - b_t)\big] = \mathbb E[g_t\,G_t] - \mathbb E\big[g_t\,\big(b_t - \mathbb E[b_t \mid \mathcal H_t]\big)\big]. \tag{4.4}$$
 #
-# *Proof.* $\mathbb E[b_t \mid \mathcal H_t]$ is settled before $a_t$, and $\mathbb E[g_t \mid \mathcal H_t] = 0$; so $\mathbb E\big[g_t\,\mathbb E[b_t \mid \mathcal H_t]\big] = \mathbb E\big[\mathbb E[g_t \mid \mathcal H_t]\;\mathbb E[b_t \mid \mathcal H_t]\big] = 0$, and it may be added. ∎
+# *Proof.* $\mathbb E[b_t \mid \mathcal H_t]$ is settled before $a_t$, and $\mathbb E[g_t \mid \mathcal H_t] = 0$; so $\mathbb E\big[g_t\,\mathbb E[b_t \mid \mathcal H_t]\big] = \mathbb E\big[\mathbb E[g_t \mid \mathcal H_t]\;\mathbb E[b_t \mid \mathcal H_t]\big] = 0$, and it may be added. (At steps that an episode does not reach, both sides are zero.) ∎
 #
 # In words: **only the part of a baseline that is settled before $a_t$ is harmless.**
 # The rest enters with a minus sign, exactly as if it were a reward: the policy is trained to raise $G_t$ and, at the same time, to *lower* whatever the baseline still owes to $a_t$.
@@ -211,7 +211,7 @@ figures.caption(
 # Now let the baseline be a weighted sum of returns, $b_t = \sum_j w_{tj} G_j$, with fixed weights.
 # An earlier return, $j \le t$, splits into $r_j + \dots + \gamma^{t-j-1} r_{t-1}$, which is settled, and $\gamma^{t-j} G_t$, which is not.
 # A later one, $j > t$, stays as it is.
-# With $\rho_{tj} = \mathbb E[g_t\,G_j]\,/\,\mathbb E[g_t\,G_t]$, the influence of $a_t$ on a later return compared with its influence on its own, (4.4) becomes
+# With $\rho_{tj} = \mathbb E[g_t\,G_j]\,/\,\mathbb E[g_t\,G_t]$, the influence of $a_t$ on a later return compared with its influence on its own, along whichever direction of the parameters we look, (4.4) becomes
 #
 # $$c_t = 1 - \sum_{j \le t} w_{tj}\,\gamma^{t-j} - \sum_{j > t} w_{tj}\,\rho_{tj} . \tag{4.5}$$
 #
@@ -231,7 +231,7 @@ figures.caption(
 # *Predict the plot:* which steps keep most of their gradient, the early ones or the late ones?
 
 # %%
-flips_long, trials = 40, 10 * draws
+flips_long, trials = 40, min(10 * draws, 400_000)
 released = {"Q": 1e-4, "R": 1e-2}
 settled = filters.steady_state(**released)
 K = settled.gain
@@ -411,7 +411,7 @@ pd.DataFrame({
 #
 # - The **streamed filter** and its innovation form keep the beginning of an episode and little else. The decay is that of (4.3): it depends on $K$ and $\gamma$, not on the environment.
 # - The **mean of the episode** and the **refitted filter** lose something at every step, early or late, but without that decay. The mean looks ahead: even at the first step it holds returns that the first action will decide. What is lost evenly amounts to a smaller step, and Adam makes up for much of that.
-# - What is known **before the episode**, or nearly so, keeps all or nearly all of it: the prior, and the running mean, in which one episode is a small part of everything seen. The moving average forgets, and so lies below the running mean; the adaptive filter, which takes the saw-tooth for noise, has a small gain and keeps much more than the simple one. (How much depends on its noise level when the episode begins, and so on the ten episodes that came before.)
+# - What is known **before the episode**, or nearly so, keeps all or nearly all of it: the prior, and the running mean, in which one episode is a small part of everything seen, and a smaller one with every episode that passes. The moving average forgets, and so lies below the running mean; the adaptive filter, which takes the saw-tooth for noise, has a small gain and keeps much more than the simple one. (How much depends on its noise level when the episode begins, and so on the ten episodes that came before.)
 #
 # ### What this predicts
 #
@@ -660,6 +660,10 @@ updates = by_kind.median()
 low, middle, high = (by_kind.quantile(q).map("{:.2f}".format)
                      for q in (0.25, 0.5, 0.75))
 worded = middle + " [" + low + ", " + high + "]"
+lengths = by_kind["gradient: length"]
+low, middle, high = (lengths.quantile(q).map("{:.3g}".format)
+                     for q in (0.25, 0.5, 0.75))
+worded["gradient: length"] = middle + " [" + low + ", " + high + "]"
 worded["positive scores"] = updates["positive scores"].map("{:.0%}".format)
 worded.index.name = None
 others = updates.drop(figures.METHODS["zscore"]["label"])
