@@ -513,7 +513,7 @@ Markdown(
 # - **PPO as commonly used.** Ours follows the released protocol, one episode per update and all epochs on the whole of it; PPO usually collects many episodes first.
 
 # %% [markdown]
-# ## Appendix: all ten arms
+# ## Appendix: every arm
 #
 # What each arm did with the advantages z-scored. The arms *as released* are among them.
 

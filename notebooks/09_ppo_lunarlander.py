@@ -359,7 +359,7 @@ Markdown(
 # - **PPO as commonly used**, with many episodes per update, may react to normalization differently.
 
 # %% [markdown]
-# ## Appendix: all six arms
+# ## Appendix: every arm
 #
 # By the paper's criterion. As in chapter 07: read the factors with the column "arrived". The factor of an arm without arrivals is only a bound, and such arms share a row.
 
