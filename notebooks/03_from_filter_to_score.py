@@ -76,7 +76,6 @@ Q_adaptive_lunar: float = 1.0   # adaptive, as released for LunarLander [1e-06, 
 R_adaptive_lunar: float = 1e-2  # adaptive, as released for LunarLander [1e-06, 100]
 alpha: float = 0.9       # memory of the adaptive noise level [0.5, 0.95]
 ema_decay: float = 0.99  # of the moving Z-Score shown beside [0.5, 0.999]
-interactive: bool = False  # whether there are sliders to play with
 
 # %%
 rng = np.random.default_rng(seed)
@@ -186,7 +185,7 @@ figures.caption(
 # Watch three things: $Q/R$ alone decides where the gain settles, $P_0$ decides only how it gets there, and the smaller the gain, the further the K-Score stands out from the innovation score.
 
 # %%
-figures.explore(interactive)
+figures.explore()
 
 # %% [markdown]
 # A jump of the mean shows what a score is for, and what it costs.
