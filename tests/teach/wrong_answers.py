@@ -199,6 +199,13 @@ steady = stats.Times(np.array([50, 50, 50, 50]), np.array([True, True, True, Tru
 p_value, p_tenfold = stats.logrank(extreme, steady), 0.0
 why = "The curves cross, so that what one arm wins early it loses late."
 """,
+    # forgets that there are several arms
+    "07-4": """
+pilot = study.run({"running": replace(arms["running"], max_episodes=5)}, [3100, 3101], f"{store}/exercise_07_4.jsonl",
+                  progress=False)
+forecast_hours = pilot.seconds.sum() / pilot.episodes.sum() * max_episodes * seeds / 3600
+why_it_misses = "Episodes become much longer as soon as the lander no longer crashes at once."
+""",
     # a larger p gets a smaller adjusted value
     "08-1": """
 five = [0.005, 0.03, 0.2 / 3, 0.05125, 0.3]
