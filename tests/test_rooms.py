@@ -20,8 +20,8 @@ FIRST = ["checks", "filters", "normalizers", "project", "journal", "progress", "
 ROOMS = {
     "rl": ["environments", "cartpoles", "config", "networks", "policies", "algorithms", "training"],
     "study": ["plan", "records", "store", "cluster", "workers", "running", "migrate"],
-    "analysis": ["stats", "verdicts", "comparisons", "claims", "baselines"],
-    "figures": ["style", "tables", "charts", "diagrams", "films", "sliders"],
+    "analysis": ["stats", "verdicts", "comparisons", "claims", "multiverse", "baselines"],
+    "figures": ["style", "tables", "charts", "overviews", "diagrams", "films", "sliders"],
     "chapters": ["notebooks", "parameters", "status", "kernel", "pages", "site", "runner", "execute", "judge", "course",
                  "marking", "footer", "lab"],
 }

@@ -75,9 +75,12 @@ def evidence(claim: pd.Series, reading: str, runs: Runs) -> Evidence:
 
 def _ranking(pairing: Pairing, runs: pd.DataFrame, _: object) -> Evidence:
     found = comparisons.compare(runs, *pairing.arms, pairing.criterion)
-    slower = comparisons.times(runs, pairing.arms[1], pairing.criterion)
-    return Evidence(f"factor {found.factor:.2f}, n = {found.n}, {_p(found.p)}", partial(verdicts.ranking, found.factor),
-                    found.p, lambda: _power(stats.detectable(slower)))
+    a, b = (comparisons.times(runs, arm, pairing.criterion) for arm in pairing.arms)
+    informed = verdicts.informed(a, b)
+    few = "" if informed else f", {a.arrived.sum()} and {b.arrived.sum()} arrived"
+    return Evidence(f"factor {found.factor:.2f}, n = {found.n}{few}, {_p(found.p)}",
+                    partial(verdicts.ranking, found.factor, informed=informed), found.p,
+                    lambda: _power(stats.detectable(b)))
 
 
 def _power(factor: float) -> str:
@@ -98,7 +101,7 @@ def _number(pairing: Pairing, runs: pd.DataFrame, published: float) -> Evidence:
     spread = f"median {middle:.0f}, middle 95 % from {low:.0f} to {high:.0f}".replace("inf", "beyond the cap")
     spread = "over 95 % beyond the cap" if np.isinf(low) else spread
     return Evidence(f"{spread}, n = {len(times.time)}, position {_p(stats.position(published, times))}",
-                    lambda _: verdicts.number(published, times))
+                    lambda _: verdicts.number(published, times, earliest=comparisons.WINDOW))
 
 
 def _stability(pairing: Pairing, runs: pd.DataFrame, _: object) -> Evidence:

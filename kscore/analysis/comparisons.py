@@ -68,7 +68,7 @@ def early(runs: pd.DataFrame, arm: object, episodes: int = 50) -> np.ndarray:
 
 
 def summary(runs: pd.DataFrame, criterion: str = "evaluation") -> pd.DataFrame:
-    """Return a row an arm: runs, how many arrived or diverged, and restricted mean, median, area, stability."""
+    """Return a row for each arm: runs, how many arrived or diverged, and restricted mean, median, area, stability."""
     return pd.DataFrame({arm: _summary(runs, arm, criterion) for arm in runs.arm.unique()}).T
 
 

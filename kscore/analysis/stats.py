@@ -5,8 +5,12 @@ watched. All functions take plain arrays and know nothing of where runs came fro
 `weights`, how often each run counts: all ones for the estimate, the counts of a resample for the bootstrap.
 """
 
+import bisect
+import itertools
+import math
 import warnings
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -95,12 +99,49 @@ def _curves(times: Times, weights: np.ndarray | None) -> tuple[np.ndarray, np.nd
 
 
 def logrank(a: Times, b: Times) -> float:
-    """Return the two-sided p-value of the log-rank test that both arms arrive at the same rate at every time."""
+    """Return the two-sided p-value of the log-rank test that both arms arrive at the same rate at every time.
+
+    Exact, over all ways to divide the runs into two such arms, where these can be counted; with more runs asymptotic.
+    """
     if not (np.any(a.arrived) or np.any(b.arrived)):
         return 1.0  # nobody arrived: there is nothing to tell the two apart by
+    if math.comb(len(a.time) + len(b.time), len(a.time)) <= EXACT:
+        return _exact_logrank(a, b)
     with np.errstate(invalid="ignore"):
         p = float(stats.logrank(_censored(a), _censored(b)).pvalue)
     return 1.0 if np.isnan(p) else p  # all arrived in the same episode: neither is there here
+
+
+EXACT = 200_000  # so many ways to divide the runs are counted: ten runs per arm have 184,756
+
+
+def _exact_logrank(a: Times, b: Times) -> float:
+    """Return the share of divisions whose arrivals lie at least as far from those expected as they do here."""
+    scores = _logrank_scores(Times(np.append(a.time, b.time), np.append(a.arrived, b.arrived)))
+    beyond = np.abs(_divisions(len(a.time), len(b.time)) @ scores.astype(np.float32))
+    return float(np.mean(beyond >= abs(scores[:len(a.time)].sum()) - 1e-5))  # equal ones differ by rounding
+
+
+def _logrank_scores(times: Times) -> np.ndarray:
+    """Return for each run its arrivals, 0 or 1, minus those expected until its time; over an arm they sum to O - E."""
+    time, arrived = np.asarray(times.time, float), np.asarray(times.arrived, bool)
+    at_risk, arriving = (time[:, None] <= time).sum(axis=1), ((time[:, None] == time) & arrived).sum(axis=1)
+    moments, first = np.unique(time, return_index=True)
+    hazard = np.cumsum(arriving[first] / at_risk[first])  # Nelson and Aalen's, of all runs together
+    return arrived - hazard[np.searchsorted(moments, time)]
+
+
+@cache
+def _divisions(first: int, second: int) -> np.ndarray:
+    """Return all ways to choose the first arm's runs, (divisions, runs), 1 where a run is in it.
+
+    Of equal arms only those with the first run in it: exchanging the arms gives the others, equally far from expected.
+    """
+    chosen = np.array(list(itertools.combinations(range(first + second), first)))
+    chosen = chosen[chosen[:, 0] == 0] if first == second else chosen
+    divisions = np.zeros((len(chosen), first + second), np.float32)
+    np.put_along_axis(divisions, chosen, 1, axis=1)
+    return divisions
 
 
 def improvement(a: Times, b: Times, cap: float, weights: np.ndarray | None = None) -> np.ndarray:
@@ -164,7 +205,10 @@ def bootstrap(statistic: Callable[[np.ndarray], np.ndarray], n: int, *, draws: i
 def signed_rank(differences: np.ndarray) -> float:
     """Return the two-sided p-value of Wilcoxon's signed-rank test that paired differences are centred on zero."""
     differences = np.nan_to_num(np.asarray(differences, float))  # the difference of two infinities is none
-    return float(stats.wilcoxon(differences).pvalue) if differences.any() else 1.0
+    if not differences.any():
+        return 1.0
+    exact = stats.PermutationMethod(n_resamples=EXACT) if 2**np.count_nonzero(differences) <= EXACT else "auto"
+    return float(stats.wilcoxon(differences, method=exact).pvalue)
 
 
 def rank_correlations(table: np.ndarray) -> np.ndarray:
@@ -203,12 +247,14 @@ def detectable(b: Times, *, alpha: float = ALPHA, power: float = 0.8, trials: in
         return np.nan
     cap = max(np.asarray(b.time, float)[~np.asarray(b.arrived, bool)], default=np.inf)
     distribution = weibull(b) if np.isfinite(cap) else None
-    for factor in FACTORS:
+
+    def is_found(factor: float) -> bool:
         rng = np.random.default_rng(seed)
         pairs = ([_watched(_drawn(b, distribution, rng) / by, cap) for by in (factor, 1.0)] for _ in range(trials))
-        if sum(logrank(fast, usual) < alpha for fast, usual in pairs) >= power * trials:
-            return factor
-    return np.inf
+        return sum(logrank(fast, usual) < alpha for fast, usual in pairs) >= power * trials
+
+    place = bisect.bisect_left(FACTORS, True, key=is_found)  # a larger factor is found more often
+    return FACTORS[place] if place < len(FACTORS) else np.inf
 
 
 def weibull(times: Times) -> rv_frozen:

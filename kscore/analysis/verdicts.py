@@ -6,12 +6,15 @@ Every `q` is a p-value adjusted over the whole family of claims.
 from collections.abc import Iterable
 from enum import StrEnum
 
+import numpy as np
+
 from kscore.analysis import stats
 from kscore.analysis.stats import ALPHA, Interval, Times
 
 MARGIN = 1.1  # an improvement factor below this is not worth a claim
 STEADIER_MARGIN = 0.55
 TREND_MARGIN = 0.1
+ENOUGH = 0.5  # the share of runs that has to arrive in each arm before a factor near 1 means anything
 
 
 class Verdict(StrEnum):
@@ -22,9 +25,17 @@ class Verdict(StrEnum):
     UNTOLD = "cannot be told"
 
 
-def ranking(factor: Interval, q: float, *, margin: float = MARGIN) -> Verdict:
-    """Judge "A is faster than B" by the factor by which it is."""
-    return _beyond(factor, 1.0, margin, q)
+def ranking(factor: Interval, q: float, *, informed: bool = True, margin: float = MARGIN) -> Verdict:
+    """Judge "A is faster than B" by the factor by which it is.
+
+    Where the runs tell too little (`informed` is False), an interval below the margin is no evidence against it.
+    """
+    return _beyond(factor, 1.0, margin if informed else -np.inf, q)
+
+
+def informed(*arms: Times) -> bool:
+    """Say whether at least half of the runs of each arm arrived; if fewer do, a factor is near 1 whatever is true."""
+    return all(np.mean(arm.arrived) >= ENOUGH for arm in arms)
 
 
 def steadier(probability: Interval, q: float) -> Verdict:
@@ -53,8 +64,10 @@ def size(factor: Interval, published: float) -> Verdict:
     return Verdict.UNTOLD if factor.low <= 1 <= factor.high else Verdict.HOLDS
 
 
-def number(published: float, times: Times) -> Verdict:
-    """Judge a published number of episodes as one more run among ours."""
+def number(published: float, times: Times, *, earliest: float = -np.inf) -> Verdict:
+    """Judge a published number of episodes as one more run among ours, of which none can end before the earliest."""
+    if published <= earliest:
+        return Verdict.UNTOLD
     if stats.position(published, times) < ALPHA:
         return Verdict.FAILS
     arrived = times.time[times.arrived]

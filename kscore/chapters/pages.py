@@ -12,11 +12,14 @@ from jupytext.config import load_jupytext_config
 from nbconvert import HTMLExporter
 
 from kscore.chapters import notebooks
-from kscore.project import NOTEBOOKS, shown
+from kscore.project import NOTEBOOKS, ROOT, shown
 
 FIGURES = NOTEBOOKS / "figures"
 FIGURE_TAG = "figure-file:"
-"""A cell tagged `figure-file:NAME.png` has its picture published as `notebooks/figures/NAME.png` too."""
+BLOCK_TAG = "block:"
+"""A cell tagged `figure-file:NAME.png` has its picture published as `notebooks/figures/NAME.png` too. What one tagged
+`block:NAME` prints is published in README.md and docs/*.md, between `<!-- NAME, from chapter NN -->` and
+`<!-- end of NAME -->`, so that no page says what the chapters no longer say."""
 
 NO_ALT = "No description has been provided for this image"  # what the exporter writes in its place
 
@@ -81,6 +84,7 @@ def publish(pairs: Iterable[tuple[Path, Path]]) -> None:
         nbformat.write(chapter, written)
         written.replace(source)  # at once, so that no interruption leaves half a chapter
         _publish_figures(chapter)
+        _publish_blocks(chapter)
 
 
 def _with_outputs(source: Path, executed: Path) -> nbformat.NotebookNode:
@@ -124,6 +128,29 @@ def _publish_figures(chapter: nbformat.NotebookNode) -> None:
         for name, output in zip(names, _pictures([cell]), strict=False):
             FIGURES.mkdir(exist_ok=True)
             (FIGURES / Path(name).name).write_bytes(base64.b64decode(output.data["image/png"]))
+
+
+def _publish_blocks(chapter: nbformat.NotebookNode) -> None:
+    """Put what a chapter printed in place of the blocks of that name in README.md and docs/."""
+    for name, text in blocks(chapter.cells).items():
+        for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
+            before = page.read_text(encoding="utf-8")
+            after = block(name).sub(lambda found, text=text: f"{found[1]}\n{text}\n{found[3]}", before)
+            if after != before:
+                page.write_text(after, encoding="utf-8")
+
+
+def blocks(cells: Iterable[nbformat.NotebookNode]) -> dict[str, str]:
+    """Return what the cells tagged `block:NAME` printed, by name."""
+    return {tag.removeprefix(BLOCK_TAG): output.data["text/markdown"].strip() for cell in cells
+            for tag in cell.metadata.get("tags", []) if tag.startswith(BLOCK_TAG)
+            for output in cell.get("outputs", []) if "text/markdown" in output.get("data", {})}
+
+
+def block(name: str) -> re.Pattern:
+    """Return what finds the block of a name in a page: its mark, its text, and the mark of its end."""
+    name = re.escape(name)
+    return re.compile(rf"(<!-- {name}, from chapter \d\d -->)(.*?)(<!-- end of {name} -->)", re.DOTALL)
 
 
 def _pictures(cells: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:

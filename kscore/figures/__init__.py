@@ -17,6 +17,7 @@ from kscore.figures.charts import (
     survival_panels,
 )
 from kscore.figures.films import filter_film
+from kscore.figures.overviews import forest_grid, multiverse
 from kscore.figures.sliders import explore
 from kscore.figures.style import (
     BLUE,
@@ -37,9 +38,9 @@ from kscore.figures.style import (
     show,
     use_style,
 )
-from kscore.figures.tables import ended, factors, run_count, table
+from kscore.figures.tables import ended, factors, pairing, run_count, sentences, table, verdicts
 
 __all__ = ["BLUE", "BROWN", "GREEN", "GREY", "INK", "METHODS", "ORANGE", "PURPLE", "RED", "SKY", "TEAL", "caption",
-           "ended", "explore", "factors", "filter_film", "forest", "forest_panels", "heat", "label", "learning",
-           "learning_panels", "live", "live_panel", "method", "panels", "run_count", "show", "survival",
-           "survival_panels", "table", "use_style"]
+           "ended", "explore", "factors", "filter_film", "forest", "forest_grid", "forest_panels", "heat", "label",
+           "learning", "learning_panels", "live", "live_panel", "method", "multiverse", "pairing", "panels",
+           "run_count", "sentences", "show", "survival", "survival_panels", "table", "use_style", "verdicts"]

@@ -174,7 +174,7 @@ def live_panel(records: Mapping[tuple[str, int], dict]) -> Figure:
     fig, ax = panels(height=2.8)
     live(records, ax)
     seeds = {seed for _, seed in records}
-    label(ax, f"Live runs (n = {len(seeds)} an arm)", "training episodes", "evaluation return", legend=True)
+    label(ax, f"Live runs (n = {len(seeds)} per arm)", "training episodes", "evaluation return", legend=True)
     return fig
 
 

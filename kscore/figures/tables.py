@@ -1,9 +1,16 @@
 """Tables in the words of the figures."""
 
-import pandas as pd
+import html
+from collections.abc import Iterable
 
+import pandas as pd
+from pandas.io.formats.style import Styler
+
+from kscore.analysis.claims import READINGS
 from kscore.analysis.stats import Interval
+from kscore.analysis.verdicts import Verdict
 from kscore.figures.style import METHODS
+from kscore.study.plan import Pairing
 from kscore.study.records import STATUSES
 
 FORMATS = {"restricted mean": ".0f", "median": ".0f", "mean evaluation return": ".0f", "stability": ",.0f",
@@ -43,3 +50,31 @@ def run_count(runs: pd.DataFrame) -> str:
 def ended(record: dict) -> str:
     """Return in words how a run ended, from what `train` returned."""
     return f"{STATUSES[record['status']]} after {record['episodes']} episodes"
+
+
+# Tables of sentences
+
+SYMBOLS = {Verdict.HOLDS: "✓", Verdict.FAILS: "✗", Verdict.UNTOLD: "?"}
+SET_AS_PROSE = ("text-align: left; vertical-align: top; white-space: normal; padding: 0.3em 0.5em; "
+                "border-bottom: 1px solid #bbb; font-size: 0.9em")
+
+
+def sentences(frame: pd.DataFrame) -> Styler:
+    """Return a table of sentences set as such: to the left, in several lines where they need them."""
+    return frame.style.set_table_styles([{"selector": "th, td", "props": SET_AS_PROSE}])
+
+
+def verdicts(judged: pd.DataFrame, readings: Iterable[str] = READINGS) -> Styler:
+    """Return the judged claims (`analysis.claims.judge`) as a table: the claim, and each reading's verdict and why."""
+    return sentences(judged[["where", "says"]].rename(columns={"says": "claim"}).assign(**{
+        f"as {reading}": [f"<b>{SYMBOLS[verdict]} {verdict}</b><br>{html.escape(found)}" for verdict, found
+                          in zip(judged[f"{reading}_verdict"], judged[f"{reading}_found"], strict=True)]
+        for reading in readings}))
+
+
+def pairing(text: str) -> str:
+    """Return which arms a claim is judged by ("part: a / b") in the words of the figures."""
+    found = Pairing.parse(text)
+    arms = [METHODS[arm]["label"] if arm in METHODS else f"the file that reads {arm}" for arm in found.arms]
+    by = " (training returns)" if found.criterion == "training" else ""
+    return f"{found.part}: {' against '.join(arms) or 'all values of Q'}{by}"

@@ -263,7 +263,7 @@ PAIRINGS: dict[str, dict[str, tuple[Pairing, ...]]] = {
     "E2": {"written": (Pairing("cartpole_gae_advantages", ("kscore", "running")),),
            "released": (Pairing("cartpole_gae", ("adaptive_refit", "zscore")),)},
     "E3": {"written": (Pairing("lunarlander_actor_critic", ("adaptive", "running")),),
-           "released": (Pairing("lunarlander_actor_critic", ("adaptive_refit", "zscore")),)},
+           "released": (Pairing("lunarlander_actor_critic", ("adaptive_refit", "zscore"), "training"),)},
     "E4": {"written": (Pairing("cartpole_ppo_switched", ("adaptive", "kscore", "running")),),
            "released": (Pairing("cartpole_ppo", ("adaptive_refit", "refit", "zscore")),)},
     "T1a": {"written": (Pairing("cartpole_ppo_switched", ("adaptive", "running")),),

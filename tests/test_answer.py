@@ -1,0 +1,68 @@
+"""What README and the page of answers say is what the chapters printed, and what the archive says."""
+
+import nbformat
+import pytest
+
+from kscore import analysis, study
+from kscore.chapters import pages
+from kscore.project import NOTEBOOKS, ROOT
+from kscore.study import plan
+
+REPORT = nbformat.read(NOTEBOOKS / "11_replication_report.ipynb", as_version=4)
+PLACES = [("README.md", "answer"), ("docs/index.md", "answer"), ("docs/answer.md", "answer"),
+          ("docs/answer.md", "rankings")]
+
+
+@pytest.mark.parametrize(("page", "name"), PLACES)
+def test_a_page_says_what_the_report_printed(page, name):
+    printed = pages.blocks(REPORT.cells)[name]
+    found = pages.block(name).search((ROOT / page).read_text(encoding="utf-8"))
+    assert found[2].strip() == printed != ""
+
+
+def test_every_block_is_one_of_these():
+    marked = {(path.relative_to(ROOT).as_posix(), line.split()[1].rstrip(","))
+              for path in (ROOT / "README.md", *(ROOT / "docs").glob("*.md"))
+              for line in path.read_text(encoding="utf-8").splitlines() if ", from chapter " in line}
+    assert marked == set(PLACES)
+
+
+@pytest.mark.parametrize("name", ["study", "multiverse"])
+def test_the_pictures_are_the_published_ones(name):
+    assert any(f"figure-file:{name}.png" in cell.metadata.get("tags", []) for cell in REPORT.cells)
+    assert (pages.FIGURES / f"{name}.png").is_file()
+
+
+def over_the_per_episode(part, arm):
+    return analysis.compare(study.runs(plan.part(part)), arm, "zscore").factor
+
+
+def test_what_is_recommended_is_what_the_archive_says():
+    """docs/answer.md, "What to use"."""
+    for part in ("cartpole_reinforce", "cartpole_actor_critic"):
+        assert over_the_per_episode(part, "running").low > 1
+    assert all(over_the_per_episode("cartpole_ppo", arm).high < 1
+               for arm in plan.part("cartpole_ppo").configs if arm != "zscore")
+    for arm in ("running", "ema"):
+        found = over_the_per_episode("cartpole_gae", arm)
+        assert found.low < 1 < found.high
+    z_scored, not_z_scored = (analysis.restricted_means(study.runs(plan.part(part)))
+                              for part in ("cartpole_gae", "cartpole_gae_switched"))
+    assert all(z_scored[arm] < not_z_scored[arm] for arm in ("zscore", "running", "ema"))
+
+
+# Publishing
+
+def test_blocks_are_put_where_they_belong(tmp_path, monkeypatch):
+    monkeypatch.setattr(pages, "ROOT", tmp_path)
+    (tmp_path / "docs").mkdir()
+    before = "a\n<!-- said, from chapter 01 -->\nold\n<!-- end of said -->\nb\n<!-- other, from chapter 01 -->\nc\n"
+    for page in ("README.md", "docs/page.md"):
+        (tmp_path / page).write_text(before)
+    (tmp_path / "docs" / "without.md").write_text("old")
+    output = nbformat.v4.new_output("display_data", {"text/markdown": "\nnew \\1 words\n", "text/plain": "x"})
+    cell = nbformat.v4.new_code_cell("1", outputs=[output], metadata={"tags": ["hide-input", "block:said"]})
+    pages._publish_blocks(nbformat.v4.new_notebook(cells=[cell]))
+    for page in ("README.md", "docs/page.md"):
+        assert (tmp_path / page).read_text() == before.replace("old", "new \\1 words")
+    assert (tmp_path / "docs" / "without.md").read_text() == "old"
