@@ -418,8 +418,8 @@ pd.DataFrame({
 # Write your own guess down before you read on to [chapter 05](05_actor_critic_cartpole.ipynb).
 # If the share kept is what decides:
 #
-# - Runs with the *simple stream* should learn mainly from the first $1/K$ steps or so of an episode. That is a handicap that grows: it matters little while episodes last twenty steps, and much when the pole has to be saved at step 300.
-# - The *per-episode Z-Score* and *refit* should not suffer from what they lose, since they lose it evenly. Between those two the share gives little reason for a difference.
+# - Runs with the *simple stream* should learn mainly from the first $1/K$ steps or so of an episode. That is a handicap that grows: it matters less while episodes last twenty steps, and more when the pole has to be saved at step 300.
+# - The *per-episode Z-Score* and *refit* should not suffer much from what they lose, since they lose it without that decay. Between those two the share gives little reason for a difference.
 # - The *running Z-Score* should learn from whole episodes; the *adaptive stream* nearly so.
 # - Over all the arms of chapter 11, memory should matter: the longer a normalizer remembers beyond the episode, the more of the gradient it keeps.
 #
@@ -507,7 +507,7 @@ figures.caption(
 
 # %% [markdown]
 # - In **actor-critic** and **PPO** the policy is weighted by $A_t = \hat G_t - V(s_t)$. The critic's $V(s_t)$ depends on the state alone, so it was settled before the action, and (4.4) passes it by: what the normalizer took from the gradient, no critic gives back.
-# - In **PPO** and **GAE** the advantages are then z-scored once more (R2), with a mean that has seen everything.
+# - In **PPO** and **GAE** the advantages are then z-scored once more (R2), by the mean of the whole episode, to which (4.4) applies again.
 # - In **GAE** as released the normalizer reaches the policy *only* through the critic.
 
 # %% [markdown]
@@ -588,7 +588,7 @@ gradient_gap = max(((ours - theirs).abs().max() / ours.abs().max()).item()
 assert gap < 1e-5 and gradient_gap < 1e-4
 Markdown(f"The gradients differ by at most **{gradient_gap:.0g}** of their largest "
          f"entry; after one Adam step (at most {config.learning_rate} for each weight) "
-         f"the networks differ by at most **{gap:.0e}**.")
+         f"the networks differ by at most **{gap:.0g}**.")
 
 # %% [markdown]
 # ## What each normalizer makes of a first gradient
@@ -678,7 +678,7 @@ worded.style.set_caption(
 #
 # The directions differ too.
 # Even a mere shift, as between `none`, the Z-Score and `refit`, turns the gradient of a *single* episode, because it adds a multiple of $\sum_t g_t$, which is zero only on average.
-# The quartiles show how much this varies from one agent to the next, and why one episode would have been a poor witness.
+# The quartiles show how much this varies from one agent to the next, and why a single episode would have told us little.
 #
 # The last column holds another difference.
 # Without normalization every action of a CartPole episode is praised, whatever it was.
@@ -712,7 +712,7 @@ last_seen = {}
 record = train(live, seed, progress=lambda _, policy: last_seen.update(policy=policy))
 
 # %% tags=["hide-input"]
-Markdown(f"The run, {env} with {algorithm}, {figures.ended(record)}: "
+Markdown(f"The run ({env}, {algorithm}): {figures.ended(record)}, with "
          f"{record['train_steps']:,} steps of training and {record['eval_steps']:,} "
          f"more of evaluation, which teach it nothing, in {record['seconds']:.1f} s.")
 
@@ -852,7 +852,7 @@ for mistake in ({"algorithm": "pppo"}, {"normalizer": {"name": "kscore", "Q": -1
 # ## What this does not show
 #
 # The shares were measured for centring alone, along one direction of the parameters, under a random policy; a trained policy has other episodes, and so other shares for every normalizer whose centre looks ahead.
-# A baseline that keeps everything is not yet a good one: a constant keeps everything, and reduces the scatter hardly at all.
+# A baseline that keeps everything is not yet a good one: to subtract nothing keeps everything too, with all its scatter.
 # One live run shows how things work, not which setting works better; in chapter 00 we saw how far two single runs of *equal* methods can lie apart.
 
 # %% [markdown]
@@ -1010,13 +1010,13 @@ points = [
     f"{lander_20['kscore']}, {lander_20['zscore']}, {lander_20['refit']} and "
     f"{lander_20['running']} (n = {lander.episodes[0]:,} episodes).",
     f"The loop in the open and `kscore` agree on a gradient to {gradient_gap:.0g} and "
-    f"on an update to {gap:.0e}.",
+    f"on an update to {gap:.0g}.",
     "On one episode of an untrained agent the other normalizers' gradients are "
     f"{length_of.min():.1f} to {length_of.max():.0f} times as long as the Z-Score's, "
     f"with cosines from {cosine_of.min():+.2f} to {cosine_of.max():+.2f}, and from "
     f"{adam_of.min():+.2f} to {adam_of.max():+.2f} between Adam's first steps (medians "
     f"over {agents} agents).",
-    f"The live run ({algorithm}, seed {seed}) {figures.ended(record)}: "
+    f"The live run ({algorithm}, seed {seed}): {figures.ended(record)}, with "
     f"{record['train_steps']:,} training steps, and {record['eval_steps']:,} more in "
     "evaluation.",
 ]
