@@ -22,7 +22,7 @@ from kscore.chapters.status import Task
 from kscore.project import BUILD
 
 OUT = BUILD / "ranges"
-KEPT = ("store", "archive", "interactive")  # where runs are kept, and sliders: nothing to vary
+KEPT = ("store", "archive")  # where runs are kept: nothing to vary
 
 
 def quick(chapter: Path) -> dict[str, object]:

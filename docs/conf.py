@@ -40,8 +40,7 @@ html_favicon = "_static/icon.svg"
 html_extra_path = ["front"]  # an index.html that leads to docs/index.html
 html_js_files = ["zoom.js"]
 templates_path = ["_templates"]
-html_theme_options = {"navbar_persistent": [], "use_fullscreen_button": False,
-                      "article_header_start": ["toggle-primary-sidebar.html", "onward.html"]}
+html_theme_options = {"navbar_persistent": [], "use_fullscreen_button": False}
 html_context = {"default_mode": "light"}
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import nbformat
 
 ROOT = Path(__file__).parents[1]
+PUBLISHED = ROOT / "notebooks"
 FACTS = "00_start_here.ipynb"
 TABLE = f"/notebooks/{FACTS}#notation"  # of the labels P1, D1, R1, ...
 FOLDED = {"solution": "the solution", "check": "the check"}  # by their tags; any other folded cell is "the code"
@@ -27,10 +28,11 @@ LINK = re.compile(rf"""{CODE_OR_MATHEMATICS}
 
 
 def look_round(app, config) -> None:
-    """Note which chapters and equations there are: when that changes, links do, and every page is read again."""
-    place = Path(app.srcdir) / "notebooks"
-    config.contents = [sorted(path.name for path in place.glob("*.ipynb")), sorted(tags(place))]
-    if Path(app.srcdir) != ROOT:
+    """Note which pages and equations there are: when that changes, links do, and every page is read again."""
+    site = Path(app.srcdir)
+    pages = [path.name for pattern in ("docs/*.md", "data/*.md", "notebooks/*.ipynb") for path in site.glob(pattern)]
+    config.contents = [sorted(pages), sorted(tags(site / "notebooks"))]
+    if site != ROOT:
         config.html_extra_path = []  # what a run leaves has a front page of its own
 
 
@@ -55,7 +57,7 @@ def chapter(text: str, name: str, place: Path) -> str:
         title.source += f"\n\n{OTHER_PARAMETERS}"
     for cell in cells:
         if cell.cell_type == "markdown":
-            cell.source = cited(linked(anchored(reachable(cell.source, place), name), name, place))
+            cell.source = cited(linked(anchored(reachable(cell.source, place), name), name, place), place)
         for output in cell.get("outputs", []):
             if "text/markdown" in output.get("data", {}):
                 output.data["text/markdown"] = linked(reachable(output.data["text/markdown"], place), name, place)
@@ -71,7 +73,7 @@ def chapter(text: str, name: str, place: Path) -> str:
 
 def reachable(text: str, place: Path) -> str:
     """Make plain words of links to files that are not there: a site of a few runs has only their chapters."""
-    if place == ROOT / "notebooks":
+    if place == PUBLISHED:
         return text  # where all must be there, so that Sphinx has to find the mistake
 
     def kept(found: re.Match) -> str:
@@ -98,7 +100,7 @@ def anchored(text: str, name: str) -> str:
     return re.sub(r"^\$\$.*?\$\$", target, text, flags=re.DOTALL | re.MULTILINE)
 
 
-def linked(text: str, name: str = "", place: Path = ROOT / "notebooks") -> str:
+def linked(text: str, name: str = "", place: Path = PUBLISHED) -> str:
     """Make a link of every label: to its equation on this page, or another, else to the table of facts if it is there.
 
     Of a chapter that was run several times, none of the pages is the one to lead to from elsewhere.
@@ -112,10 +114,18 @@ def linked(text: str, name: str = "", place: Path = ROOT / "notebooks") -> str:
     return REFERENCE.sub(link, text)
 
 
-def cited(text: str) -> str:
+def cited(text: str, place: Path = PUBLISHED) -> str:
     """Add a citation after each title in the references of a chapter."""
+    def cite(title: re.Match) -> str:
+        try:
+            return f"{title[0]} {{cite}}`{key(title[1])}`"
+        except ValueError:
+            if place == PUBLISHED:
+                raise
+            return title[0]  # of a chapter that somebody is working on
+
     prose, mark, works = text.partition("**References.**")
-    return prose + mark + re.sub(r"\*([^*]+)\*", lambda title: f"{title[0]} {{cite}}`{key(title[1])}`", works)
+    return prose + mark + re.sub(r"\*([^*]+)\*", cite, works)
 
 
 def key(title: str) -> str:
@@ -127,7 +137,7 @@ def key(title: str) -> str:
 
 
 @cache
-def tags(place: Path = ROOT / "notebooks") -> dict[str, list[Path]]:
+def tags(place: Path = PUBLISHED) -> dict[str, list[Path]]:
     """Return the chapters of every tagged equation, of a folder."""
     found = {}
     for path in sorted(place.glob("[0-9][0-9]_*.ipynb")):

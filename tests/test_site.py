@@ -143,10 +143,10 @@ def test_runs_with_parameters_of_their_own_get_pages_of_the_same_look(notebook, 
 
 def test_a_site_that_cannot_be_built_costs_nothing_but_the_site(notebook, tmp_path, capsys, monkeypatch):
     notebook("print('here')")
-    monkeypatch.setattr(site, "SPHINX", "import sys; sys.exit('several words\\nno more ink')")
+    monkeypatch.setattr(site, "SPHINX", "import sys; sys.exit('  a.b.InkError: no more ink\\n\\nReport this.')")
     assert main(["run"]) == 1
     told = capsys.readouterr().out
-    assert "Their pages could not be built: no more ink. Nothing that was executed is lost" in told
+    assert "Their pages could not be built: InkError: no more ink. Nothing that was executed is lost" in told
     assert latest(tmp_path / "build")["00_good"]["status"] == "ok"
     assert "here" in (tmp_path / "build" / "00_good.ipynb").read_text() and not (tmp_path / "build/index.html").exists()
 

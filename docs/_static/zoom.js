@@ -4,7 +4,7 @@ document.addEventListener("DOMContentLoaded", () => {
   dialog.className = "zoom";
   dialog.setAttribute("aria-label", "Figure in full size");
   dialog.innerHTML = '<button autofocus>Close</button><div><img alt=""></div>';
-  dialog.addEventListener("click", event => { if (event.target !== dialog.querySelector("div")) dialog.close(); });
+  dialog.addEventListener("click", () => dialog.close());
   document.body.append(dialog);
 
   const open = image => {

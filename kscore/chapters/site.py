@@ -7,6 +7,7 @@ where something changed, so that Sphinx reads again what was run again, and no m
 import fcntl
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -88,7 +89,14 @@ def _bind(folder: Path, first: str) -> None:
         child.wait()
         child.stdin.close(), child.stderr.close()
     if child.returncode:
-        raise NotBuilt(next(iter(words.strip().splitlines()[-1:]), f"Sphinx ended with {child.returncode}"))
+        raise NotBuilt(_reason(words) or f"Sphinx ended with {child.returncode}")
+
+
+def _reason(words: str) -> str:
+    """Return what Sphinx complains of: the error itself, if it can be found among much advice, or the last line."""
+    lines = [line.strip() for line in words.strip().splitlines()]
+    errors = [found[1] for line in lines if (found := re.match(r"(?:[\w.]+\.)?(\w+(?:Error|Exception): .+)", line))]
+    return (errors or lines or [""])[-1]
 
 
 # The tree that Sphinx reads

@@ -59,11 +59,34 @@ def test_every_figure_has_alt_text(path):
 
 
 @each_chapter
-def test_solutions_are_folded(path):
-    cells = nbformat.read(path, as_version=4).cells
-    folded = [fold for fold in chapter(path).find_all("details") if "Show the solution" in fold.summary.get_text()]
-    assert len(folded) == len([cell for cell in cells if "solution" in cell.metadata.get("tags", [])]) > 0
-    assert all("open" not in fold.attrs and fold.find("pre") for fold in folded)
+def test_solutions_and_checks_are_folded(path):
+    for tag, words in (("solution", "Show the solution"), ("check", "Show the check")):
+        folds = [fold for fold in chapter(path).find_all("details") if words in fold.summary.get_text()]
+        assert len(folds) == len(tagged(path, tag)) > 0
+        assert all("open" not in fold.attrs and fold.find("pre") for fold in folds)
+
+
+def tagged(path, tag):
+    """The code of the cells of a chapter that have a tag."""
+    return [cell.source for cell in nbformat.read(path, as_version=4).cells if tag in cell.metadata.get("tags", [])]
+
+
+def plain(code):
+    return re.sub(r"\s+", " ", code).strip()
+
+
+@each_chapter
+def test_what_is_to_be_filled_in_is_seen_and_answers_are_not(path):
+    blocks = chapter(path).select("article pre")
+    seen = [plain(block.get_text()) for block in blocks if not block.find_parent("details")]
+    assert all(plain(stub) in seen for stub in tagged(path, "stub")) and tagged(path, "stub")
+    assert not [code for code in seen if re.search("### (BEGIN|END) (SOLUTION|HIDDEN TESTS)", code)]
+
+
+@each_chapter
+def test_whatever_is_folded_can_be_unfolded(path):
+    folded = [plain(fold.get_text()) for fold in chapter(path).find_all("details")]
+    assert all(any(plain(code) in fold for fold in folded) for code in tagged(path, "hide-input"))
 
 
 @each_chapter
@@ -73,7 +96,7 @@ def test_notebook_and_script_can_be_downloaded(path):
         assert (BOOK / "notebooks" / links[name]).read_bytes() == original.read_bytes()
 
 
-@pytest.mark.parametrize(("tag", "path"), reading.tags().items())
+@pytest.mark.parametrize(("tag", "path"), [(tag, paths[0]) for tag, paths in reading.tags().items()])
 def test_an_equation_can_be_linked_to(tag, path):
     anchor = chapter(path).find(id=f"eq-{tag.lower().replace('.', '-')}")
     equation = anchor if "math" in anchor.get("class", []) else anchor.find_next("div", class_="math")
