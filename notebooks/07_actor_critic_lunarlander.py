@@ -483,7 +483,7 @@ assert len(why.split()) >= 8, "a sentence on why"
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# **Exercise 4 (apply): what will it cost?** Before a study is started, somebody should know whether it takes an hour or a week.
+# **Exercise 4 (apply): the cost of a study.** Before a study is started, somebody should know whether it takes an hour or a week.
 # Train a pilot: the arm `"running"` on two seeds of your own (3100 and 3101), five episodes each. It takes a few seconds.
 # From its seconds per episode, forecast the hours of one core for `seeds` runs of every arm in `arms` up to the cap.
 # Then look at what the recorded runs took, `runs.seconds.sum() / 3600`, and say in a sentence why the forecast misses it. (`runs.steps / runs.episodes` helps.)

@@ -447,7 +447,7 @@ def test_live_runs_have_a_figure_of_their_own():
     fig = figures.live_panel({(arm, seed): live_record([1.0, 2.0], 475.0) for arm in ("zscore", "refit")
                               for seed in (3000, 3001, 3002)})
     ax, = fig.axes
-    assert titles(fig) == ["Live runs (n = 3 an arm)"] and len(ax.get_lines()) == 7
+    assert titles(fig) == ["Live runs (n = 3 per arm)"] and len(ax.get_lines()) == 7
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("training episodes", "evaluation return")
     assert len(ax.get_legend().get_texts()) == 6
 
