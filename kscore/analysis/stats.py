@@ -103,23 +103,35 @@ def logrank(a: Times, b: Times) -> float:
 
     Exact, over all ways to divide the runs into two such arms, where these can be counted; with more runs asymptotic.
     """
-    if not (np.any(a.arrived) or np.any(b.arrived)):
-        return 1.0  # nobody arrived: there is nothing to tell the two apart by
-    if math.comb(len(a.time) + len(b.time), len(a.time)) <= EXACT:
-        return _exact_logrank(a, b)
-    with np.errstate(invalid="ignore"):
-        p = float(stats.logrank(_censored(a), _censored(b)).pvalue)
-    return 1.0 if np.isnan(p) else p  # all arrived in the same episode: neither is there here
+    return float(logranks([(a, b)])[0])
+
+
+def logranks(pairs: Sequence[tuple[Times, Times]]) -> np.ndarray:
+    """Return the p-value of the log-rank test of each of some pairs of arms, all of the same sizes."""
+    first, second = (len(arm.time) for arm in pairs[0])
+    if math.comb(first + second, first) <= EXACT:
+        return _exact_logranks(pairs, _divisions(first, second))
+    return np.array([_asymptotic_logrank(a, b) for a, b in pairs])
 
 
 EXACT = 200_000  # so many ways to divide the runs are counted: ten runs per arm have 184,756
 
 
-def _exact_logrank(a: Times, b: Times) -> float:
-    """Return the share of divisions whose arrivals lie at least as far from those expected as they do here."""
-    scores = _logrank_scores(Times(np.append(a.time, b.time), np.append(a.arrived, b.arrived)))
-    beyond = np.abs(_divisions(len(a.time), len(b.time)) @ scores.astype(np.float32))
-    return float(np.mean(beyond >= abs(scores[:len(a.time)].sum()) - 1e-5))  # equal ones differ by rounding
+def _asymptotic_logrank(a: Times, b: Times) -> float:
+    if not (np.any(a.arrived) or np.any(b.arrived)):
+        return 1.0  # nobody arrived: there is nothing to tell the two apart by
+    with np.errstate(invalid="ignore"):
+        p = float(stats.logrank(_censored(a), _censored(b)).pvalue)
+    return 1.0 if np.isnan(p) else p  # all arrived in the same episode: neither is there here
+
+
+def _exact_logranks(pairs: Sequence[tuple[Times, Times]], divisions: np.ndarray) -> np.ndarray:
+    """Return the share of divisions whose arrivals lie at least as far from those expected as they do in each pair."""
+    together = [Times(np.append(a.time, b.time), np.append(a.arrived, b.arrived)) for a, b in pairs]
+    scores = np.array([_logrank_scores(times) for times in together])  # (pairs, runs)
+    here = np.abs(scores[:, :len(pairs[0][0].time)].sum(axis=1))
+    elsewhere = np.abs(divisions @ scores.T.astype(np.float32))  # (divisions, pairs)
+    return (elsewhere >= here - 1e-5).mean(axis=0)  # equal ones differ by rounding
 
 
 def _logrank_scores(times: Times) -> np.ndarray:
@@ -250,8 +262,8 @@ def detectable(b: Times, *, alpha: float = ALPHA, power: float = 0.8, trials: in
 
     def is_found(factor: float) -> bool:
         rng = np.random.default_rng(seed)
-        pairs = ([_watched(_drawn(b, distribution, rng) / by, cap) for by in (factor, 1.0)] for _ in range(trials))
-        return sum(logrank(fast, usual) < alpha for fast, usual in pairs) >= power * trials
+        pairs = [[_watched(_drawn(b, distribution, rng) / by, cap) for by in (factor, 1.0)] for _ in range(trials)]
+        return np.sum(logranks(pairs) < alpha) >= power * trials
 
     place = bisect.bisect_left(FACTORS, True, key=is_found)  # a larger factor is found more often
     return FACTORS[place] if place < len(FACTORS) else np.inf
