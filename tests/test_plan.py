@@ -460,7 +460,8 @@ def planned_pairing(text):
     part, named = re.search(r"`(\w+)`:?(.*)", text).groups()
     named, _, criterion = named.partition(", by ")
     names = [PLANNED_ARMS[word.strip()] for word in named.split(",") if word.strip()]
-    return part, (tuple(names) or tuple(EVERY[part].configs), criterion.strip().removesuffix(" returns") or "evaluation")
+    criterion = criterion.strip().removesuffix(" returns") or "evaluation"
+    return part, (tuple(names) or tuple(EVERY[part].configs), criterion)
 
 
 def arms_of(pairing):

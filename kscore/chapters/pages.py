@@ -141,10 +141,11 @@ def _publish_blocks(chapter: nbformat.NotebookNode) -> None:
 
 
 def blocks(cells: Iterable[nbformat.NotebookNode]) -> dict[str, str]:
-    """Return what the cells tagged `block:NAME` printed, by name."""
-    return {tag.removeprefix(BLOCK_TAG): output.data["text/markdown"].strip() for cell in cells
-            for tag in cell.metadata.get("tags", []) if tag.startswith(BLOCK_TAG)
-            for output in cell.get("outputs", []) if "text/markdown" in output.get("data", {})}
+    """Return what the cells tagged `block:NAME` printed, by name, each paragraph in one line."""
+    printed = {tag.removeprefix(BLOCK_TAG): output.data["text/markdown"].strip() for cell in cells
+               for tag in cell.metadata.get("tags", []) if tag.startswith(BLOCK_TAG)
+               for output in cell.get("outputs", []) if "text/markdown" in output.get("data", {})}
+    return {name: re.sub(r"(?<=\S) *\n(?=[^\n|-])", " ", text) for name, text in printed.items()}
 
 
 def block(name: str) -> re.Pattern:
