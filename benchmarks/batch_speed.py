@@ -1,4 +1,7 @@
-"""What the runner of chapters costs: against papermill alone, with two jobs against one, and reading a large store."""
+"""What the runner of chapters costs: against papermill alone, with two jobs against one, and reading a large store.
+
+Pages are left out: they are built once, after all chapters, and not by the runner.
+"""
 
 import itertools
 import json

@@ -166,7 +166,7 @@ def _told(entry: dict) -> str:
 def _run(options: argparse.Namespace) -> int:
     from kscore.chapters import runner, site, status
 
-    todo, out = _tasks(options), _folder(options)
+    todo, out, start = _tasks(options), _folder(options), time.monotonic()
     if not options.no_pages:
         site.need_packages()
     _check_sources({task.source for task in todo})
@@ -182,7 +182,7 @@ def _run(options: argparse.Namespace) -> int:
         left, out, jobs=options.jobs, timeout=options.timeout, fail_fast=options.fail_fast, watch=progress.cell,
         ended=progress.end)}
     good = _summary(list(outcomes.values()))
-    return 0 if _pages(out, options.no_pages) and good else 1
+    return 0 if _pages(out, options.no_pages, start) and good else 1
 
 
 def _hand_on(scheduler: str) -> None:
@@ -211,23 +211,26 @@ def _summary(outcomes: list) -> bool:
     return all(outcome.good for outcome in outcomes)
 
 
-def _pages(out: Path, without: bool) -> bool:
-    """Build the site of a folder, say where everything is, and return whether all of it is there."""
+def _pages(out: Path, without: bool, start: float) -> bool:
+    """Build the site of a folder, say where everything is and what it took, and return whether all of it is there."""
+    from kscore import progress
     from kscore.chapters import site
 
     notebooks = f"The executed notebooks are in {shown(out)}/."
     if without:
         console.say(notebooks)
         return True
-    console.tell("building the pages: about half a minute for all chapters, less where little has changed ...")
-    start = time.monotonic()
+    console.tell("building the pages: about a minute for all chapters, less where little has changed ...")
+    built = time.monotonic()
     try:
         first = site.build(out)
     except site.NotBuilt as trouble:
         console.say(f"{notebooks} Their pages could not be built: {trouble}. Nothing that was executed is lost; "
                     "the same command with --resume builds the pages alone.")
         return False
-    console.say(f"{notebooks} Their pages took {time.monotonic() - start:.0f} s; open {shown(first)}")
+    now = time.monotonic()
+    console.say(f"{notebooks} Their pages took {now - built:.0f} s, everything {progress.duration(now - start)}. "
+                f"Open {shown(first)}")
     return True
 
 
