@@ -18,7 +18,7 @@ FIGURES = NOTEBOOKS / "figures"
 FIGURE_TAG = "figure-file:"
 BLOCK_TAG = "block:"
 """A cell tagged `figure-file:NAME.png` has its picture published as `notebooks/figures/NAME.png` too. What one tagged
-`block:NAME` prints is published in README.md and docs/*.md, between `<!-- NAME, from chapter NN -->` and
+`block:NAME` prints is published in README.md and the pages of docs, between `<!-- NAME, from chapter NN -->` and
 `<!-- end of NAME -->`, so that no page says what the chapters no longer say."""
 
 NO_ALT = "No description has been provided for this image"  # what the exporter writes in its place
