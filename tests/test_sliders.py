@@ -122,6 +122,8 @@ def test_it_fits_on_a_phone_and_grows_with_the_window(page):
     width = "document.querySelector('.kscore-explore svg').getBoundingClientRect().width"
     assert page.evaluate("document.documentElement.scrollWidth") <= 390 and page.locator("img").count() == 0
     small = page.evaluate(width)
+    cut = "[...document.querySelectorAll('text')].filter(e => e.getBoundingClientRect().right > innerWidth - 8).length"
+    assert page.evaluate(cut) == 0 and small <= 390 - 2 * 8
     page.set_viewport_size({"width": 900, "height": 844})
     page.wait_for_function(f"{width} > {small} + 200")
     page.set_viewport_size({"width": 390, "height": 844})

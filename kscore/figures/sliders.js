@@ -117,7 +117,7 @@
         + `innovation score. In the ten steps after the jump the K-Score reaches ${short(strongest)}.`;
       picture.setAttribute("aria-label", `Three panels: observations with the filter's belief, its gain, and the two `
         + `scores. ${said.textContent}`);
-      const width = Math.min(root.clientWidth, 760);
+      const width = Math.min(picture.clientWidth, 760);
       if (!width) return;  // folded away; it is drawn when there is room
       const belief = { color: colors.kscore, words: "belief ± 2 √P" }, ink = { color: colors.ink, dash: "2 3", words: "mean" };
       const seen = { color: colors.grey, words: "observed", dot: true };
