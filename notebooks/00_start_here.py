@@ -39,7 +39,7 @@
 # It is an attractive idea.
 # A filter forgets at a rate that can be derived rather than guessed, and it knows how sure it is; both sound like what a changing policy needs.
 # It would fail if returns did not behave as the filter assumes, if a simpler average did as well, or if the reported differences were no larger than luck.
-# This collection is built around three questions that decide between these:
+# Three questions decide, and this collection is built around them:
 #
 # 1. **Is the theory right?** Does the filter do what the formulas say, and do they describe the returns of an episode? (chapters 01 to 04)
 # 2. **Do the experiments hold?** With many seeds and with intervals, both *as written* in the paper and *as released* in its files? (chapters 05 to 09)
@@ -55,7 +55,7 @@
 # - read the notation that all chapters share.
 #
 # This page keeps the results back, because a guess made beforehand is worth more than an opinion formed afterwards.
-# Whoever wants the answer first finds it on [the page of answers](../docs/answer.md).
+# If you would rather have the answer first, it is on [the page of answers](../docs/answer.md).
 
 # %% [markdown]
 # ## Setup
@@ -76,7 +76,7 @@ chapter = chapters.begin("00_start_here")
 # %% [markdown]
 # ## Parameters
 #
-# Every chapter has one cell like the next: plain values, each with a type, a comment and the range that is allowed.
+# Every chapter has one cell like the one below: plain values, each with a type, a comment and its allowed range.
 # You can set any of them from outside; "How to use the collection" below says how.
 
 # %% tags=["parameters"]
@@ -91,8 +91,12 @@ R: float = 1e-2           # noise of the filter, as released for CartPole [1e-08
 # ## The question in one picture
 #
 # Here are three CartPole episodes in a row.
-# CartPole pays +1 for every step until the pole falls, so the return of a step depends on nothing but the number of steps that are left: with $N - t$ of them to come it is $(1 - \gamma^{N - t})/(1 - \gamma)$.
+# CartPole pays +1 for every step until the pole falls, so with the discount $\gamma$ the return of step $t$, in an episode of $N$ steps, is $(1 - \gamma^{N - t})/(1 - \gamma)$.
+# It depends on nothing but the number of steps still to come, $N - t$.
 # The returns of an episode start high and run down to 1, whatever the agent did in between.
+#
+# Beside them we put a running mean and a Kalman filter.
+# The filter has two settings, the variance $Q$ of the drift that it expects at each step and the variance $R$ of the noise; both are the ones released for CartPole.
 
 # %%
 episodes = [(1 - gamma ** (N - np.arange(N))) / (1 - gamma) for N in lengths]
@@ -103,7 +107,7 @@ belief = filters.filter_series(stream, Q, R)
 # %% [markdown]
 # The running mean and the filter are two opinions about where the middle of this stream lies.
 # A normalizer turns such an opinion into a score for every step.
-# We take three of them: the Z-Score, the K-Score as the paper describes it (one filter that runs on through all episodes, *stream*), and the K-Score as the released files compute it (a new filter for each episode, whose last belief scores all of its steps, *refit*).
+# We compare three: the Z-Score; the K-Score as the paper describes it, with one filter that runs on through all episodes (*stream*); and the K-Score as the released files compute it, with a new filter for each episode, whose last belief scores all of its steps (*refit*).
 
 # %%
 kinds = {
@@ -151,17 +155,18 @@ figures.caption(
 # The right-hand side is what the policy gets to hear: a step with a positive score is encouraged, one with a negative score discouraged.
 # The Z-Score says that roughly the first half of each episode was good.
 # The streamed K-Score saves most of its praise for the steps just after an episode begins; the very first episode gets none, because the filter, knowing nothing, takes its first return for the mean.
-# The refitted K-Score praises everything but the last few steps.
-# And the filter on the left is too low after every reset, when returns have jumped; once it has caught up it is too high, because they fall while it follows.
+# The refitted K-Score praises all but the closing steps of an episode, because the belief that scores them has already come down with the returns.
+# And the filter on the left is too low at the start of each new episode, when returns have just jumped; once it has caught up it is too high, because they fall while it follows.
 #
-# So the three normalizers disagree about who deserves praise, on the same three episodes.
+# Shown the same three episodes, then, the three normalizers disagree about which steps deserve praise.
 # Chapters 03 and 04 ask what such a disagreement does to learning.
 
 # %% [markdown]
 # ## What the paper reports
 #
-# The next table holds the comparisons that the paper's text states, and those read off the released figures and files (approximately).
-# A number counts training episodes until the evaluation return reaches a threshold, so lower is better, and the published factor says how many times longer the Z-Score took.
+# The next table holds the comparisons that the paper's text states, and those that we read, approximately, off the released figures and files.
+# E1 to E4 are the paper's experiments; T1a and T1b are the two environments of its Table 1.
+# A number counts training episodes until the evaluation return reaches a threshold, so lower is better, and the published factor says how many times as long the Z-Score took.
 
 # %% tags=["hide-input"]
 everything = pd.read_csv(DATA / "paper" / "published.csv")
@@ -178,7 +183,7 @@ pairs["published factor"] = pairs["Z-Score"] / pairs["best K-Score"]
 
 # %% [markdown]
 # There are two rows for E1, because the text and the released figures give different numbers.
-# For E3 we take the length of the released training curve for the number; the Kalman run has the *longer* one, hence a factor below one.
+# For E3 the number is the length of the released training curve; the Kalman run has the *longer* one, hence a factor below one.
 # The column heads follow the paper; R3 and R4 in the table of facts below say what the released notebooks behind Table 1 contain.
 # Table 2 (five settings of $Q$) is in `data/paper/published.csv` too, and in exercise 2.
 #
@@ -187,10 +192,10 @@ pairs["published factor"] = pairs["Z-Score"] / pairs["best K-Score"]
 # %% [markdown]
 # ## When it fails: what one run can tell
 #
-# Suppose two methods are *exactly equal*, and the number of episodes that each needs scatters from run to run, with the standard deviation `scatter` of its logarithm.
+# Suppose two methods are *exactly equal*, and the number of episodes that each needs scatters from run to run: its logarithm has the standard deviation `scatter`.
 # We run each of them once and divide the larger number by the smaller.
 #
-# *Predict the number:* how large a factor shall we see in half of all such pairs, although there is nothing to be seen? And in one pair out of ten?
+# *Predict the number:* which factor is exceeded in half of all such pairs, although there is no difference to be found? And which in one pair out of ten?
 
 # %%
 rng = np.random.default_rng(seed)
@@ -221,7 +226,7 @@ Markdown(
 #
 # You have seen the idea, the claim, and what luck alone can do.
 # Now commit yourself, on paper or in exercise 4: by which factor is the K-Score faster than the Z-Score, over many seeds?
-# Between which ends would you bet nine to one that the factor lies?
+# Between which two numbers would you bet nine to one that it lies?
 # The answers are worth more once you have something to compare them with.
 
 # %% [markdown]
@@ -233,7 +238,7 @@ Markdown(
 # | know the filter and want the facts about its steady state | 02 |
 # | want to know what the score does to returns | 03 |
 # | want to see it train, or to train with it | 04 |
-# | want to see one experiment taken apart, and how | 05 |
+# | want to see how one experiment is taken apart | 05 |
 # | want only the answer | [the page of answers](../docs/answer.md) |
 #
 # These are the chapters, each with the question it asks, read from the notebooks themselves:
@@ -277,10 +282,10 @@ Markdown("| chapter | question |\n|---|---|\n" + "\n".join(
 # | $\varepsilon$ | a small constant that keeps divisions finite | `eps` | number |
 #
 # One word for one thing: an *episode* is played once; a *return* is discounted and raw; a *score* is normalized; a *run* is one configuration with one seed; a *study* is many runs; a run that did not reach its goal is *censored*, never dropped.
-# *As written* means by the paper's text, *as released* by the released files.
+# *As written* means according to the paper's text, *as released* according to the released files.
 # The [glossary](../docs/glossary.md) has the rest.
 #
-# Labels such as P4, D2 or R1 number the facts we rely on: **P** for what the paper says, **D** for what follows but is not said there, **R** for where the released files (commit 5667b45 of the repository named in the paper's abstract) differ from the text.
+# Labels such as P4, D2 or R1 number the facts we rely on: **P** for what the paper says, **D** for what follows from it but is not said there, **R** for where the released files (commit 5667b45 of the repository named in the paper's abstract) differ from the text.
 # (The labels P1, R1 and so on are upright; the symbols $P_t$ and $R_t$ are not.)
 #
 # | label | fact |
@@ -316,7 +321,7 @@ Markdown("| chapter | question |\n|---|---|\n" + "\n".join(
 # **Run.** `make lab` opens JupyterLab, `make run` executes all chapters and writes pages to `build/`.
 # The `.py` beside each notebook is the same chapter as plain text, and runs as a script.
 #
-# **Change.** Any value in a chapter's parameter cell can be set from outside, for instance a longer simulation with another seed:
+# **Change.** Any value in a chapter's parameter cell can be set from outside, for instance to simulate more streams, with another seed:
 #
 # ```
 # .venv/bin/kscore run 02 -p seed 7 -p streams 10000 --out build/mine
@@ -367,7 +372,7 @@ assert np.isclose(kscore(1.0, filters.Belief(0.0, 3.0), eps=1.0), 0.5), \
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# **Exercise 2 (apply).** Does Table 2 of the paper (the rows of `published` whose `id` is T2) support the sentence that smaller values of $Q$ tend to speed up convergence? Compute the rank correlation of $Q$ and episodes, by hand or with pandas, and then the share of all orders of five numbers whose correlation is at least as large by chance. Would you build on it?
+# **Exercise 2 (apply).** Does Table 2 of the paper (the rows of `published` whose `id` is T2) support the sentence that smaller values of $Q$ tend to speed up convergence? Compute the rank correlation of $Q$ and episodes, by hand or with pandas. Then go through all orders of five numbers and compute the share whose correlation is at least as large: so often would chance do as well. Would you build on it?
 
 # %% tags=["stub"]
 rank_correlation, by_chance = 0.0, 0.0
@@ -397,7 +402,7 @@ assert np.isclose(by_chance, 27 / 120), \
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# **Exercise 3 (explore).** How many runs of each method (to the next ten) are needed until the *median* of the first divided by the median of the second lies within 10 % of the true ratio in nine of ten studies? Assume the scatter above.
+# **Exercise 3 (explore).** How many runs of each method are needed until the *median* of the first divided by the median of the second lies within 10 % of the true ratio in nine of ten studies? Assume two equal methods (the true ratio is one) with the scatter above. Complete the function, and put the number, rounded up to a multiple of ten, into `enough`.
 
 # %% tags=["stub"]
 def within_ten_percent(runs: int, studies: int = 2_000) -> float:
@@ -434,7 +439,7 @@ assert within_ten_percent(2_000, studies=200) > 0.99, \
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# **Exercise 4 (open).** Write your guess down: by which factor do you expect the K-Score to be faster than the Z-Score, over many seeds? Between which ends would you bet nine to one that it lies? And which result would change your mind? You will want to look it up when you come to chapter 11.
+# **Exercise 4 (open).** Write your guess down: by which factor do you expect the K-Score to be faster than the Z-Score, over many seeds? Between which two numbers would you bet nine to one that it lies? And which result would change your mind? You will want to look your guess up when you come to chapter 11.
 
 # %% tags=["stub"]
 guess, low, high = None, None, None
