@@ -27,11 +27,11 @@
 # %% [markdown]
 # ## Question
 #
-# The K-Score replaces a running mean by a Kalman filter.
-# Before we ask whether that helps, we need to know what the filter *is*: what has to be assumed, and what is bought with it.
+# Where the Z-Score has a mean and a standard deviation, the K-Score has a Kalman filter.
+# Before we ask whether that helps, we need to know what the filter *is*: what has to be assumed, and what the assumptions buy.
 #
 # One might expect five lines of such fame to need heavy machinery.
-# They should follow, instead, from Bayes' rule and two facts about Gaussians: their product is a Gaussian, and so is their sum.
+# Instead, they should follow from Bayes' rule and two facts about Gaussians: the product of two Gaussian densities is Gaussian again, up to a factor, and so is the sum of two independent Gaussian variables.
 # That would be wrong if Bayes' rule, applied by brute force on a fine grid and without any formula of Kalman's, gave another answer, or if some other mixture of prediction and observation had a smaller error.
 # We try both.
 #
@@ -99,8 +99,8 @@ observed = latent + rng.normal(0, np.sqrt(R), steps)
 # ## Two opinions about one number
 #
 # Suppose you watch an agent balance a pole, and someone asks how good its policy is.
-# From yesterday you believe its average return is about 20, give or take 3.
-# Today you see one episode, and it returns 26; single episodes scatter around the average by about 4.
+# After watching it yesterday, you believe that its average return is about 20, give or take 3.
+# Today you see one episode, with a return of 26; single episodes scatter around the average by about 4.
 # What do you believe now?
 #
 # Surely something between 20 and 26.
@@ -168,7 +168,7 @@ figures.caption(
 # $$\frac1P = \frac1{P^-} + \frac1R, \qquad \frac xP = \frac{x^-}{P^-} + \frac zR . \tag{1.2}$$
 #
 # *Precisions add* (a precision is one over a variance), and the new mean is the precision-weighted average of the two old ones.
-# A computer algebra system can do the collecting, so that no slip of ours goes unnoticed.
+# We leave the collecting to a computer algebra system, which makes fewer slips than we do.
 
 # %%
 m, z, x_prior, P_prior, r = sp.symbols("m z x^- P^- R", positive=True)
@@ -250,8 +250,8 @@ def simulated_variance(k, prior_var, noise_var):
     return np.var((1 - k) * prior_error + k * noise)
 
 # %% [markdown]
-# *Predict the plot:* draw the parabola for a noisy and for a precise observation.
-# Where does each one touch bottom, and how high is each at $k = 0$ and at $k = 1$?
+# *Predict the plot:* with $P^- = 1$, draw the parabola for a noisy observation ($R = 4$), a middling one ($R = 1$) and a precise one ($R = 0.25$).
+# Where does each touch bottom, and how high is each at $k = 0$ and at $k = 1$?
 
 # %% tags=["hide-input"]
 tried = np.linspace(0, 1, 21)
@@ -297,13 +297,13 @@ Markdown(f"With $P^- = 1$ and $R = 4$ the best gain is {best:g}. Half that gain 
 # ## Letting time pass
 #
 # Between two observations the latent mean drifts by $w \sim \mathcal N(0, Q)$.
-# The sum of two independent Gaussians is a Gaussian whose means and variances add, so the *predict* step has nothing to calculate:
+# Two independent Gaussian variables add up to a third, and both their means and their variances add, so the *predict* step leaves almost nothing to calculate:
 #
 # $$x_t^- = x_{t-1}, \qquad P_t^- = P_{t-1} + Q. \tag{P2}$$
 #
 # An observation makes us more certain; time makes us less certain again.
-# In terms of densities, adding an independent variable is a convolution, which a grid can do as well without knowing the formula.
-# We shall use that in a moment.
+# In terms of densities, adding an independent variable is a convolution, and a grid can carry that out, too, without knowing the formula.
+# We shall use this in a moment.
 
 # %% [markdown]
 # ## The whole filter, and two steps by hand
@@ -427,7 +427,7 @@ Markdown(
 # All four agree, to rounding.
 # So the filter is what Bayes' rule says; what remains is to see whether it tells the truth about its own error.
 #
-# *Predict the plot:* the filter starts with $P_0 = 1$. How wide is its band of belief at first, does it keep shrinking, and how often will the hidden mean lie outside of it?
+# *Predict the plot:* the filter starts with $P_0 = 1$. How wide is its band of belief at first, does it keep shrinking, and how often will the hidden mean lie outside it? (The band reaches two standard deviations to either side.)
 
 # %% tags=["hide-input"]
 band = 2 * np.sqrt(ours.var)
@@ -495,7 +495,7 @@ age = np.arange(0, 31)
 ema_weights = steady.gain * (1 - steady.gain) ** age
 
 # %% [markdown]
-# *Predict the plot:* two filters see the same stream, one with drift and one without. How do their gains go on, and how much does each of them care for an observation that is twenty steps old?
+# *Predict the plot:* two filters see the same stream, one with drift and one without. How do their gains develop, and how much weight does each still give to an observation that is twenty steps old?
 
 # %% tags=["hide-input"]
 vague = filters.filter_series(observed, Q=0, R=R, start=filters.Belief(0.0, 1e12))
@@ -535,7 +535,7 @@ figures.caption(
 # $$d_t = (1 - K_\infty)\,d_{t-1} + (K_t - K_\infty)(z_t - x_{t-1}). \tag{1.6}$$
 #
 # The first term shrinks the difference by the factor $1 - K_\infty$ per step.
-# The second feeds it, with fresh surprises, for as long as the gain is not settled; chapter 02 shows that $K_t - K_\infty$ dies out like $(1 - K_\infty)^{2t}$, faster than the difference itself.
+# The second feeds it with fresh surprises until the gain has settled; chapter 02 shows that $K_t - K_\infty$ dies out like $(1 - K_\infty)^{2t}$, faster than the difference itself.
 # So the factor $1 - K_\infty$ holds *in the long run*, and nothing says that the first steps must look like it.
 
 # %%
@@ -578,9 +578,9 @@ figures.caption(
     "scatter at first and then lie on the line one minus K infinity.")
 
 # %% [markdown]
-# So what does the filter add to an EMA?
+# What, then, does the filter add to an EMA?
 # After the transient, *nothing to the mean*.
-# What it adds is a principled start, a rule that derives the decay from $Q/R$, and the variance $P$, a statement about its own error.
+# It does add a principled start, a rule that derives the decay from $Q/R$, and the variance $P$, which is a statement about its own error.
 # Whether that statement is the right thing to divide by is the question of chapter 03.
 
 # %% [markdown]
@@ -643,7 +643,7 @@ figures.caption(
 #
 # Each exercise has a cell to fill in, and a check that passes or complains by itself.
 #
-# **Exercise 1 (recall).** Two sensors measure the same constant with noise variances 2 and 6. What is the variance of the best combination of both?
+# **Exercise 1 (recall).** Two sensors measure the same constant with noise variances 2 and 6. What is the variance of the best combination of both? Complete the function for any two variances.
 
 # %% tags=["stub"]
 def combined_variance(first: float, second: float) -> float:
@@ -752,7 +752,7 @@ assert np.allclose(late_start[2], filters.predict(late_start[1], 0.5)), \
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# **Exercise 4 (open).** One outlier of 40 standard deviations was enough to mislead the belief. Invent an update that is not so easily impressed, from above or below: a surprise of up to one standard deviation of what the filter expects, $\sqrt{P^- + R}$, must count as in (P3), and one of 40 must move the mean no further than one of 4 would there.
+# **Exercise 4 (open).** One outlier of 40 standard deviations was enough to mislead the belief. Invent an update that is not so easily impressed, from above or below: a surprise of up to one standard deviation of what the filter expects, $\sqrt{P^- + R}$, must count as in (P3), and one of 40 must move the mean no further than (P3) would for one of 4.
 #
 # Then measure the price. Let a filter rest in its steady state at 0, with $Q = 0.04$ and $R = 1$, and let the signal really jump: from now on every observation is exactly 40. Count the steps, with a prediction before each update, until the belief has reached 36, once with your update and once with `filters.update`. (Stop counting at 1,000.) How many steps later is yours?
 
@@ -827,10 +827,10 @@ assert steps_later == counted[0] - counted[1], \
 # %% [markdown]
 # ## Summary
 #
-# **Answer.** A drifting mean, independent noise and known variances are all it takes: Bayes' rule turns them into the five lines of the filter.
-# If prior and noise are Gaussian, no estimator has a smaller mean squared error; without that assumption, no other *linear* mixture has.
-# What the filter tracks is not new: without drift it is the running mean, and with drift it turns into an exponential moving average that remembers $1/K_\infty$ steps.
-# What is new is that it states its own error, and it states it without ever looking at the data.
+# **Answer.** A drifting mean, independent noise and known variances, all of it Gaussian: from these, Bayes' rule gives the five lines of the filter.
+# No estimator then has a smaller mean squared error; without the Gaussians, no other *linear* mixture has.
+# The estimate itself is an old acquaintance: without drift it is the running mean, and with drift it turns into an exponential moving average that remembers $1/K_\infty$ steps.
+# What is new is that the filter states its own error, and that it does so without ever looking at the data.
 
 # %% tags=["hide-input"]
 Markdown(f"""
