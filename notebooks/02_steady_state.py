@@ -28,10 +28,9 @@
 # ## Question
 #
 # The paper states the filter's steady state in one line and builds an argument on it: because the variance stays above zero, the filter never stops learning.
-# The line is short enough to check, and one expects it to hold.
+# The line is short enough to check, and we expect it to hold.
 # It would be wrong if the recursion settled elsewhere for some ratio $Q/R$, or if an independent solver disagreed.
-# The argument is another matter.
-# It would be weak if a plain moving average did the same, or if everything hung on getting $Q$ and $R$ right.
+# The argument is another matter: it would be weak if a plain moving average did the same, or if everything hung on getting $Q$ and $R$ right.
 # We check the line over many orders of magnitude, and the argument with wrong settings and with a sudden change.
 #
 # After this chapter you can
@@ -95,7 +94,7 @@ time_axis = np.arange(1, steps + 1)
 # $$P_t = f(P_{t-1}), \qquad f(P) = \frac{(P + Q)\,R}{P + Q + R}. \tag{2.1}$$
 #
 # Picture it as a tug of war.
-# Every step of drift pulls the variance up by $Q$; every observation pushes it down, the harder the larger it is.
+# Every step of drift pulls the variance up by $Q$; every observation pulls it down, and pulls harder the larger it is.
 # Far above some point the observation wins, far below it the drift wins, and in between there is one place where neither does.
 #
 # A *cobweb diagram* shows where.
@@ -253,15 +252,15 @@ figures.caption(
 
 # %% [markdown]
 # Both fragile formulas subtract two nearly equal numbers: $\sqrt{Q^2 + 4QR} - Q$ when $Q \gg R$, and $1 - K$ when $K \approx 1$.
-# The mathematics is right; about half of the digits are gone.
-# So the steady state holds, and from here on we take `kscore.filters.steady_state` for it.
+# The mathematics is right, and yet about half of the digits are gone.
+# So (P7) holds, and from here on `kscore.filters.steady_state` computes it for us.
 
 # %% [markdown]
 # ## How fast it gets there
 #
 # A deviation from $P_\infty$ shrinks by $(1 - K_\infty)^2$ per step (D1).
 # So the number of steps to halve it is $\ln 2 / (-2\ln(1 - K_\infty))$: few for a quick filter, many for a patient one.
-# We measure the factor on the recursion itself: late enough that the deviation is small, early enough that it is not yet rounding error.
+# We measure the factor on the recursion itself, late enough for the deviation to be small and early enough for it to be more than rounding error.
 
 # %%
 def measured_rate(rho: float) -> float:
@@ -289,7 +288,8 @@ assert np.allclose(speed["measured factor"], speed["(1 − K∞)²"], rtol=1e-3)
 # A filter with $Q/R = 10^{-4}$, the smallest value in the paper's Table 2, takes dozens of steps to halve its distance from the steady state; one with $Q/R = 1$ forgets where it started almost at once.
 # Nothing in this table depends on the data, so the warm-up can be looked up before training begins.
 #
-# *Predict the plot:* on a logarithmic axis, what shape does $|P_t/P_\infty - 1|$ have, and what sets the three curves apart?
+# *Predict the plot:* filters with three ratios $Q/R$ start from a variance ten times too large, and again from one ten times too small.
+# On a logarithmic axis, what shape does $|P_t/P_\infty - 1|$ have, and what sets the three ratios apart?
 
 # %% tags=["hide-input"]
 fig, ax = figures.panels()
@@ -442,7 +442,7 @@ latent = np.cumsum(rng.normal(0, np.sqrt(Q), (steps, streams)), axis=0)
 observed = latent + rng.normal(0, np.sqrt(R), (steps, streams))
 
 # %% [markdown]
-# One row of the next table takes one call of this function.
+# Each row of the table below is one call of the next function.
 
 # %%
 def told_wrongly(factor: float) -> tuple[float, ...]:
@@ -543,7 +543,7 @@ Markdown(
 # %% [markdown]
 # ## When it fails: a sudden change
 #
-# Policies do not only drift.
+# Policies do more than drift.
 # Sometimes the agent finds something, and returns jump from one regime to another.
 # We simulate a mean that jumps half-way by a few noise standard deviations, and let four trackers follow: the running mean, an EMA with a popular decay, the EMA with the *matched* decay $1 - K_\infty$ (D5), and the filter.
 #
@@ -641,7 +641,7 @@ Markdown(f"After the change, filter and matched EMA differ by at most **{late:.0
 # %% [markdown]
 # ## What this does not show
 #
-# We verified statements about the filter under its own model, plus one violation (a jump).
+# We verified statements about the filter under its own model, with right and with wrong settings, and in one case outside it (a jump).
 # Nothing here involves a policy, and independent noise was assumed throughout; whether the returns of an episode are anything like that is a question for the next chapter.
 # That $Q$ and $R$ are constant was assumed, too: the adaptive variant has no steady state of this kind.
 
@@ -650,7 +650,7 @@ Markdown(f"After the change, filter and matched EMA differ by at most **{late:.0
 #
 # Each exercise has a cell to fill in, and a check that passes or complains by itself.
 #
-# **Exercise 1 (recall).** Which $Q$ gives a steady gain of one half when $R = 2$?
+# **Exercise 1 (recall).** Which $Q$ gives a steady gain of one half when $R = 2$? Complete the function for any gain between 0 and 1.
 
 # %% tags=["stub"]
 def drift_for_gain(K: float, R: float) -> float:
@@ -714,7 +714,7 @@ assert np.isclose(memory(1e4, 1.0), 1.0, atol=1e-3), \
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# **Exercise 3 (explore).** Given a `(steps, streams)` array of random walks seen through noise, with unknown $Q$ and known $R$: choose $Q$ by making the innovations' variance equal to what the filter claims, $P^- + R$. This is the seed of many methods that *learn* $Q$.
+# **Exercise 3 (explore).** Given a `(steps, streams)` array of random walks seen through noise, with unknown $Q$ and known $R$: choose, among some candidates, the $Q$ for which the variance of the innovations comes nearest to what the filter claims, $P^- + R$ (nearest in the logarithm, and once the filter has settled). Many methods that *learn* $Q$ grow out of this idea.
 
 # %% tags=["stub"]
 def fitted_Q(z: np.ndarray, R: float, candidates: np.ndarray) -> float:
