@@ -174,11 +174,11 @@ figures.caption(
 # So where does the length matter?
 #
 # - **Not much** for the policy under Adam, which divides a constant factor out again, up to its small ε.
-# - **In the critic's loss**, when it learns *normalized* returns: a smooth-L1 loss is quadratic near zero and linear beyond one, so the scale decides which.
-# - **In the advantage** $\hat G - V$: a target ten times as large is ten times as far from the critic's first guess.
+# - **In the critic's loss**, when the critic learns *normalized* returns: a smooth-L1 loss is quadratic near zero and linear beyond one, so the scale decides which part is in use.
+# - **In the advantage** $\hat G - V$, where $V$ is the critic's estimate of the score: a target ten times as large is ten times as far from the critic's first guess.
 # - **With plain SGD, gradient clipping or an entropy bonus**, everywhere.
 #
-# A change of normalizer that also multiplies the scale by ten is two changes at once, and an experiment that compares them measures both together.
+# A change of normalizer that also multiplies the scale by ten is two changes at once, and an experiment that compares the normalizers measures both together.
 
 # %% [markdown]
 # Before we go on, play with it: move the sliders.
@@ -285,8 +285,8 @@ figures.caption(
     "episode ending at -100. The filter's belief lags behind both.")
 
 # %% [markdown]
-# In CartPole there is *no randomness at all* within an episode: an episode of $N$ steps has $G_t = (1 - \gamma^{N - t})/(1 - \gamma)$ for $t = 0, \dots, N - 1$, whatever happened in it.
-# All the information in those returns is the length of the episode.
+# In CartPole, once the length $N$ of an episode is known, there is *no randomness at all* in its returns: $G_t = (1 - \gamma^{N - t})/(1 - \gamma)$ for $t = 0, \dots, N - 1$, whatever happened on the way.
+# All the information in them is the length of the episode.
 # The model (P1) would have the mean wander unpredictably, with independent noise on top.
 # We put numbers on the difference (D3).
 
@@ -379,14 +379,14 @@ figures.caption(
 
 # %% [markdown]
 # What does that mean for an agent?
-# As long as episodes are shorter than the cut-off, what distinguishes *one episode from another* is slow, and what happens *within* an episode is fast.
-# A policy gradient wants both: better episodes should be praised above worse ones.
-# How much of the difference between episodes is left in the scores is easily measured, as the share of their variance that lies between episodes.
+# As long as episodes are shorter than the waves that are removed, what distinguishes *one episode from another* is slow, and what happens *within* an episode is fast.
+# A policy gradient wants both, since the steps of a better episode should be praised above those of a worse one.
+# How much of the difference between episodes is left in the scores is easily measured: it is the share of their variance that lies between episodes.
 
 # %% [markdown]
 # ## Who is praised, who is blamed
 #
-# Score all episodes with each normalizer, with the settings that were released for each environment.
+# We score all episodes with each normalizer, using the settings that were released for each environment.
 # First, how much do the scores say about the episode as a whole?
 
 # %%
@@ -428,10 +428,10 @@ pd.DataFrame({
     f"Variance between episodes, share of all (n = {episodes} episodes each)")
 
 # %% [markdown]
-# The per-episode Z-Score removes *all* of it by construction: every episode gets the same mean, good or bad.
+# The per-episode Z-Score removes the difference between episodes *completely*, by construction: every episode gets the same mean, good or bad.
 # The streamed K-Score removes nearly as much, the running Z-Score least, and `refit` lies in between.
 #
-# Now the other half, what happens within an episode: cut every episode into ten equal parts and average the score of each part.
+# Now the other half, what happens within an episode: we cut every episode into ten equal parts and average the score of each part.
 # The shape of that curve is what a normalizer says about *position* rather than about *quality*.
 # To compare shapes, each curve is divided by the overall standard deviation of its scores.
 
@@ -491,7 +491,7 @@ Markdown(f"A random policy falls after {mean_length:.0f} steps on average, only 
 # Because CartPole's returns depend on nothing but the length of the episode, we can write down the returns of a policy that survives 500 steps without having one.
 # We give each normalizer ten episodes of equal length and look at the last.
 #
-# *Predict the plot:* which share of the steps gets a positive score, as episodes grow from 10 steps to 500?
+# *Predict the plot:* what share of the steps gets a positive score, as episodes grow from 10 steps to 500?
 
 # %%
 lengths = np.array([10, 20, 50, 100, 200, 350, 500])
@@ -528,16 +528,17 @@ figures.caption(
 #
 # In an episode that ends with a fall, those last steps are the ones that led to it, and blaming them may be good advice.
 # In an episode of 500 steps nothing fell: the time limit ended it, and the returns run down to 1 only because the protocol does not estimate what would have come after.
-# `refit` blames the last steps of a perfect episode all the same; so, more broadly, does the Z-Score.
+# `refit` blames the last steps of a perfect episode all the same, and the Z-Score blames still more of them.
 # Whether any of this speeds up training or slows it down cannot be read off a picture; that is what experiments are for.
 
 # %% [markdown]
 # ## Order matters
 #
 # A z-score does not care in which order its samples come; a filter does.
-# For the steps of one episode there is an order.
-# But for *exchangeable* samples, such as the rewards of several answers to one prompt, which KRPO (Wang and co-authors, 2025) streams through a filter, any order is as good as another, and so the score of the same sample should not depend on it (D4).
-# Take ten rewards of unit variance (an assumption; KRPO's settings expect a far smaller one), shuffle them many times, and follow the score of one of them.
+# The steps of an episode have a natural order.
+# *Exchangeable* samples have none: the rewards of several answers to one prompt, say, which KRPO (Wang and co-authors, 2025) streams through a filter.
+# Any order is then as good as another, and a sample's score should not depend on it (D4).
+# We take ten rewards of unit variance (an assumption; KRPO's settings expect a far smaller one), shuffle them many times, and follow the score of one of them.
 
 # %%
 group = rng.normal(0, 1, 10)
@@ -552,7 +553,7 @@ def score_of_followed(order: np.ndarray, kind: dict) -> float:
     return scores[np.flatnonzero(order == followed)[0]]
 
 # %% [markdown]
-# Three normalizers, and the range over all orders that the score of this one sample covers:
+# For three normalizers we record the range that the score of this one sample covers over the shuffled orders.
 
 # %%
 ordered = {"zscore": {"name": "zscore"}, "kscore": {"name": "kscore", **krpo},
@@ -571,7 +572,7 @@ pd.Series(ranges, name="range of one sample's score").map("{:.3f}".format).to_fr
 # %% [markdown]
 # In `stream` the same sample gets very different scores.
 # Is it the *place* that decides, then, rather than the value?
-# We ask how much of the variance of all ten samples' scores, over all orders, is explained by the value alone, by the place alone, and by the two together.
+# We ask how much of the variance of all ten samples' scores, over the same orders, is explained by the value alone, by the place alone, and by the two together.
 
 # %%
 def explained(scores: pd.DataFrame, by: list[str]) -> float:
@@ -592,8 +593,8 @@ Markdown(f"Value alone explains **{by_value:.0%}** of the variance, place alone 
          f"**{by_place:.0%}**, both together **{by_both:.0%}**.")
 
 # %% [markdown]
-# The value decides most of the score, and the place by itself decides nothing: on average, no place is praised above another.
-# What the place does is to set how much the value counts.
+# The value explains most of the score, and the place by itself explains next to nothing: on average, no place is praised above another.
+# What the place does decide is how much the value counts.
 
 # %% tags=["hide-input"]
 Markdown("Whoever comes first meets a filter with $P_0 \\gg R$, is adopted as the new "
@@ -609,12 +610,12 @@ Markdown("Whoever comes first meets a filter with $P_0 \\gg R$, is adopted as th
 # %% [markdown]
 # ## The adaptive variant, in both readings
 #
-# The paper's adaptive filter re-estimates the noise from squared surprises:
+# The paper's adaptive filter re-estimates the noise from squared surprises, with a memory $\alpha$ for what it thought before:
 #
 # $$R_t = \alpha R_{t-1} + (1 - \alpha)\,(z_t - x_{t-1})^2 . \tag{P6}$$
 #
 # It does not say whether the gain at step $t$ uses $R_{t-1}$ or the new $R_t$.
-# The released code computes the gain first (`R_timing="after"`); the other order is as natural (`"before"`).
+# The released code computes the gain first (`R_timing="after"`); the other order (`"before"`) is just as natural.
 # It makes a difference when something unusual happens, so we make two unusual things happen in a stream of unit noise: one outlier, and later one lasting jump.
 #
 # *Predict the plot:* after the lasting jump we *want* the filter to follow quickly. Does a noise level that rises with surprises raise or lower its gain?
@@ -719,10 +720,10 @@ pd.DataFrame(effects, index=columns).T.style.format(precision=2).set_caption(
 
 # %% [markdown]
 # They respond in five different ways.
-# The per-episode Z-Score lets an outlier reach *back in time*: every score of its episode changes, also before it.
-# Running and moving deviations are hit afterwards, and for long.
-# The simple filter forgets it within some ten steps.
-# The adaptive filter is hit hardest in the next steps, because the raised noise level holds its belief and its scale off balance.
+# The per-episode Z-Score lets an outlier reach *back in time*: every score of its episode changes, even those that came before it.
+# The running and the moving Z-Score are hit afterwards, and for long, because their deviations have swallowed the outlier.
+# The simple filter, in its streamed and its innovation form, has all but forgotten it after ten steps.
+# The adaptive filter is hit hardest in the next steps, because the raised noise level holds its belief where the outlier put it and distorts its scale.
 # And `refit` does not notice at all: its baseline comes from the end of the episode, and the outlier is long forgotten by then.
 # (Move it to the last step, and the other scores of `refit` change most of all; try it.)
 
@@ -732,7 +733,7 @@ pd.DataFrame(effects, index=columns).T.style.format(precision=2).set_caption(
 # Algorithm 1 of the paper carries the filter's state from step to step and from episode to episode (P9).
 # The released code makes a new filter for every episode, runs it to the end, and scores all returns of the episode by the *final* belief (R1, commit 5667b45).
 # Within one episode this is $(G_t - a)/b$ with constants $a$ and $b$.
-# So `refit` is an affine map of the episode, and any later z-scoring undoes it completely.
+# So `refit` is an affine map of the episode, and any later z-scoring of that episode undoes it, up to rounding and ε.
 
 # %%
 zscore = normalizers.make("zscore")
@@ -756,10 +757,10 @@ Markdown(f"Z-scoring after `refit` differs from z-scoring the raw returns by at 
 
 # %% [markdown]
 # This matters for the paper's experiments, because its released GAE and PPO code z-scores the advantages afterwards, in the Kalman arm too (R2).
-# Of an affine normalization only what passes through the critic is then left.
+# Of an affine normalization, only what passes through the critic is then left.
 #
-# What differs most there is the scale.
-# Here are the standard deviations of all scores, on the same episodes, each environment with its released settings:
+# What the critic gets to see differs most in its scale.
+# Here are the standard deviations of all scores on the same episodes, with the settings released for each environment:
 
 # %% tags=["hide-input"]
 sizes = pd.DataFrame({
@@ -779,7 +780,7 @@ Markdown("With the released CartPole setting the filter ends an episode with "
 # %% [markdown]
 # ## All of them, side by side
 #
-# The same three CartPole episodes through every normalizer.
+# To end with, the same three CartPole episodes go through every normalizer.
 # Each panel has its own vertical axis; read the numbers on it.
 #
 # *Predict the plot:* which of the panels show the same curve within each episode up to a shift and a stretch, and which two up to a stretch alone?
@@ -814,7 +815,7 @@ figures.caption(
 # %% [markdown]
 # ## When it fails
 #
-# We have met the failures on the way: a saw-tooth in place of a random walk, a jump explained as noise, an order that should not matter.
+# We have met several failures on the way: a saw-tooth in place of a random walk, a jump explained as noise, an order that should not matter.
 # One more belongs here, the plainest of all.
 # Multiply all rewards by a constant, as an environment's author might any day.
 # A z-score does not notice; a filter with fixed $Q$ and $R$ does.
@@ -841,7 +842,7 @@ sensitivity.style.format(precision=3).set_caption(
 # %% [markdown]
 # A normalizer that passes the scale of the rewards straight through does not normalize.
 # The simple K-Score is a *centring* device with a scale that the user sets through $Q$ and $R$; the adaptive one takes part of the scale from the data.
-# It fits that the paper selects $(Q, R)$ anew for each model and environment.
+# This fits the paper's practice of selecting $(Q, R)$ anew for each model and environment.
 
 # %% [markdown]
 # ## What this does not show
@@ -854,7 +855,7 @@ sensitivity.style.format(precision=3).set_caption(
 # %% [markdown]
 # ## Exercises
 #
-# **Exercise 1 (recall).** Write the K-Score of a single return under a given prior as a multiple of the innovation score.
+# **Exercise 1 (recall).** Write the K-Score of a single return under a given prior as a multiple of its innovation score, and let the function return the factor (neglect ε).
 
 # %% tags=["stub"]
 def kscore_over_innovation(prior: filters.Belief, R: float) -> float:
@@ -889,7 +890,7 @@ assert np.isclose(kscore_over_innovation(filters.Belief(0.0, 0.2), 5.0), 5.0), (
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# **Exercise 2 (apply).** Find a setting of the K-Score in `refit` mode, on the KRPO example, whose scores do *not* depend on the order of the samples.
+# **Exercise 2 (apply).** Find a setting of the K-Score in `refit` mode, on the KRPO example, whose scores do *not* depend on the order of the samples. One number has to change.
 
 # %% tags=["stub"]
 orderless = {"name": "kscore", "mode": "refit", **krpo}
@@ -913,7 +914,7 @@ assert np.allclose(forth[::-1], back, rtol=0, atol=1e-9), (
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# **Exercise 3 (apply).** For CartPole, compute the discounted return of the first step of an episode of $N$ steps, and the shortest length $N$ from which one more step changes it by less than one percent. (From there on the first return hardly tells long episodes from longer ones.)
+# **Exercise 3 (apply).** For CartPole, compute the discounted return of the first step of an episode of $N$ steps, and find the shortest length $N$ from which one more step changes it by less than one percent (`one_percent`, for the default discount). From there on the first return hardly tells long episodes from longer ones.
 
 # %% tags=["stub"]
 def first_return(N: int, gamma: float = 0.99) -> float:
@@ -1010,7 +1011,7 @@ assert np.array_equal(given, [5.0, 4.0]), "the returns themselves must stay as t
 #
 # **Answer.** The K-Score is not a z-score.
 # Under its own model its standard deviation follows from the gain, and only the innovation form has unit variance.
-# The returns of episodes break that model: they fall through an episode instead of wandering, and a filter that is streamed over them removes what is slow.
+# The returns of episodes break that model: they change smoothly instead of wandering, in CartPole they only ever fall, and a filter that is streamed over them removes what is slow.
 # In long CartPole episodes it therefore praises only the beginning, while the released form praises all but the end.
 
 # %% tags=["hide-input"]
