@@ -110,7 +110,7 @@ agents = 40                            # whose first gradients we compare
 # $$\nabla J = \nabla\sum_a \pi_\theta(a)\,G(a) = \sum_a \pi_\theta(a)\,\nabla\log\pi_\theta(a)\,G(a) = \mathbb E\big[\nabla\log\pi_\theta(a)\;G(a)\big]. \tag{4.1}$$
 #
 # The right-hand side of (4.1) can be estimated by acting: sample an action, and weight the gradient of its log-probability by what it brought.
-# For an episode $\tau$ of many decisions, $p_\theta(\tau) = \rho(s_0)\prod_t \pi_\theta(a_t \mid s_t)\,p(s_{t+1} \mid s_t, a_t)$, so $\nabla\log p_\theta(\tau) = \sum_t\nabla\log\pi_\theta(a_t \mid s_t)$: the environment drops out.
+# For an episode $\tau$ of many decisions, $p_\theta(\tau) = p(s_0)\prod_t \pi_\theta(a_t \mid s_t)\,p(s_{t+1} \mid s_t, a_t)$, so $\nabla\log p_\theta(\tau) = \sum_t\nabla\log\pi_\theta(a_t \mid s_t)$: the environment drops out.
 # A reward that came before $a_t$ is already fixed when $a_t$ is drawn, and $\mathbb E[\nabla\log\pi_\theta(a_t \mid s_t)\mid s_t] = \sum_a\nabla\pi_\theta(a \mid s_t) = \nabla 1 = 0$, so it contributes nothing.
 # What is left weights step $t$ by the return $G_t$ from $t$ on:
 #
@@ -144,7 +144,7 @@ for baseline in (0.0, 11.0, 20.0):
 # %% [markdown]
 # Each of the three baselines, even a silly one, passes the check: the average is the exact gradient, within five standard errors in each of its three coordinates.
 # A baseline of 20 makes nearly every weight negative, and so tells the policy to avoid whatever it has just done; only the average over many draws puts that right.
-# How many draws count as many depends on the scatter.
+# How many draws are enough depends on the scatter.
 #
 # *Predict the plot:* how does the scatter of a single estimate depend on the baseline, and where is it smallest?
 
@@ -181,8 +181,7 @@ figures.caption(
 # %% [markdown]
 # ## A baseline that knows the answer
 #
-# The argument needed a baseline that was known before the action.
-# The K-Score's is not.
+# The argument needed a baseline that was known before the action, and the K-Score's is not.
 # Its belief $x_t$ has seen $G_t$ itself, with weight $K$, and before that the earlier returns of the episode, each of which contains $G_t$ too, since $G_{t-j} = r_{t-j} + \dots + \gamma^j G_t$.
 # With a constant gain, $x_t$ holds $G_t$ with the total weight $K\sum_{j=0}^t \big((1-K)\gamma\big)^j$.
 # Everything else in it was settled before $a_t$, and averages out.
@@ -206,7 +205,7 @@ figures.caption(
 # *Proof.* $\mathbb E[b_t \mid \mathcal H_t]$ is settled before $a_t$, and $\mathbb E[g_t \mid \mathcal H_t] = 0$; so $\mathbb E\big[g_t\,\mathbb E[b_t \mid \mathcal H_t]\big] = \mathbb E\big[\mathbb E[g_t \mid \mathcal H_t]\;\mathbb E[b_t \mid \mathcal H_t]\big] = 0$, and it may be added. (At steps that an episode does not reach, both sides are zero.) ∎
 #
 # In words: **only the part of a baseline that is settled before $a_t$ is harmless.**
-# The rest enters with a minus sign, exactly as if it were a reward: the policy is trained to raise $G_t$ and, at the same time, to *lower* whatever the baseline still owes to $a_t$.
+# The rest enters with a minus sign, exactly as if it were a cost: the policy is trained to raise $G_t$ and, at the same time, to *lower* whatever the baseline still owes to $a_t$.
 #
 # Now let the baseline be a weighted sum of returns, $b_t = \sum_j w_{tj} G_j$, with fixed weights.
 # An earlier return, $j \le t$, splits into $r_j + \dots + \gamma^{t-j-1} r_{t-1}$, which is settled, and $\gamma^{t-j} G_t$, which is not.
@@ -410,15 +409,15 @@ pd.DataFrame({
 # Three families.
 #
 # - The **streamed filter** and its innovation form keep the beginning of an episode and little else. The decay is that of (4.3): it depends on $K$ and $\gamma$, not on the environment.
-# - The **mean of the episode** and the **refitted filter** lose something at every step, early or late, but without that decay. The mean looks ahead: even at the first step it holds returns that the first action will decide. What is lost evenly amounts to a smaller step, and Adam makes up for much of that.
-# - What is known **before the episode**, or nearly so, keeps all or nearly all of it: the prior, and the running mean, in which one episode is a small part of everything seen, and a smaller one with every episode that passes. The moving average forgets, and so lies below the running mean; the adaptive filter, which takes the saw-tooth for noise, has a small gain and keeps much more than the simple one. (How much depends on its noise level when the episode begins, and so on the ten episodes that came before.)
+# - The **mean of the episode** and the **refitted filter** lose something at every step, early or late, but without that decay. The mean looks ahead: even at the first step it holds returns that the first action helps to decide. What is lost evenly amounts to a smaller step, and Adam makes up for much of that.
+# - What is known **before the episode**, or nearly so, keeps all or nearly all of the gradient: the prior, and the running mean, in which one episode is a small part of everything seen, and a smaller one with every episode that passes. The moving average forgets, and so lies below the running mean; the adaptive filter, which takes the saw-tooth for noise, has a small gain and keeps much more than the simple one. (How much depends on its noise level when the episode begins, and so on the ten episodes that came before.)
 #
 # ### What this predicts
 #
 # Write your own guess down before you read on to [chapter 05](05_actor_critic_cartpole.ipynb).
 # If the share kept is what decides:
 #
-# - Runs with the *simple stream* should learn mainly from the first $1/K$ steps or so of an episode. That is a handicap that grows: it matters less while episodes last twenty steps, and more when the pole has to be saved at step 300.
+# - Runs with the *simple stream* should learn mainly from the first $1/K$ steps or so of an episode. The handicap should grow with training: it matters less while episodes last twenty steps, and more when the pole has to be saved at step 300.
 # - The *per-episode Z-Score* and *refit* should not suffer much from what they lose, since they lose it without that decay. Between those two the share gives little reason for a difference.
 # - The *running Z-Score* should learn from whole episodes; the *adaptive stream* nearly so.
 # - Over all the arms of chapter 11, memory should matter: the longer a normalizer remembers beyond the episode, the more of the gradient it keeps.
@@ -506,7 +505,7 @@ figures.caption(
     "actor-critic, with a z-scoring between advantage and policy.")
 
 # %% [markdown]
-# - In **actor-critic** and **PPO** the policy is weighted by $A_t = \hat G_t - V(s_t)$. The critic's $V(s_t)$ depends on the state alone, so it was settled before the action, and (4.4) passes it by: what the normalizer took from the gradient, no critic gives back.
+# - In **actor-critic** and **PPO** the policy is weighted by $A_t = \hat G_t - V(s_t)$. The critic's $V(s_t)$ depends on the state alone, so it was settled before the action, and by (4.4) it is harmless. Nor does it help here: what the normalizer took from the gradient, no critic gives back.
 # - In **PPO** and **GAE** the advantages are then z-scored once more (R2), by the mean of the whole episode, to which (4.4) applies again.
 # - In **GAE** as released the normalizer reaches the policy *only* through the critic.
 
@@ -516,7 +515,7 @@ figures.caption(
 # The loop above calls torch for every action, which is slow, and it has no evaluation, no critic and no stopping rule.
 # The library has all that, for the four algorithms, as functions that read like the loop.
 # A run is described by a `RunConfig`: frozen, checked, every setting in one place.
-# The presets hold the released settings (commit 5667b45), except where we say so: a full window of evaluations before a run may stop, a cap of 1,500 episodes on LunarLander, v3 of it for v2, and an actor-critic that uses its critic, as the text has it.
+# The presets hold the released settings (commit 5667b45), except where we say so: a full window of evaluations before a run may stop, a cap of 1,500 episodes on LunarLander, v3 of that environment in place of v2, and an actor-critic that uses its critic, as written.
 # `dataclasses.replace(config, field=value)` makes a variant; a value that cannot be right is refused at once.
 
 # %% tags=["hide-input"]
@@ -625,7 +624,7 @@ def gradient(agent, episode, scores: np.ndarray) -> np.ndarray:
 
 # %% [markdown]
 # We compare the length and the direction of each gradient with those of the per-episode Z-Score's on the same episode.
-# Beside it stands the first step that Adam would make of it, $\eta\,g/(|g| + \varepsilon)$ in every coordinate.
+# Beside it stands the first step that Adam would make of it, $\eta\,g/(|g| + \varepsilon)$ in every coordinate, with the learning rate $\eta$.
 
 # %% tags=["hide-input"]
 def compared(agent_seed: int) -> pd.DataFrame:
@@ -673,17 +672,18 @@ worded.style.set_caption(
 
 # %% [markdown]
 # The lengths differ by orders of magnitude.
-# Adam takes them away at the first step, because it divides every coordinate by its own size, and keeps the signs.
+# Adam's first step does away with that, because it divides every coordinate by its own size and keeps little more than the signs.
 # Later it divides by a running size, so a *constant* factor hardly reaches the weights; a factor that changes from episode to episode does.
 #
 # The directions differ too.
-# Even a mere shift, as between `none`, the Z-Score and `refit`, turns the gradient of a *single* episode, because it adds a multiple of $\sum_t g_t$, which is zero only on average.
+# Even a shift, which apart from a stretch is all that distinguishes `none`, the Z-Score and `refit` within an episode, turns the gradient of a *single* episode, because it adds a multiple of $\sum_t g_t$, which is zero only on average.
 # The quartiles show how much this varies from one agent to the next, and why a single episode would have told us little.
 #
 # The last column holds another difference.
 # Without normalization every action of a CartPole episode is praised, whatever it was.
 # The per-episode Z-Score and `refit` divide every episode into praise and blame, because they start afresh with each.
-# The normalizers that carry a memory can blame an episode as a whole, when it is short and those before it were long:
+# The normalizers that carry a memory can blame an episode as a whole, when it is short and those before it were long.
+# Here is one such case (*none* in the list stands for no normalization):
 
 # %% tags=["hide-input"]
 after_hundred = {}
@@ -701,7 +701,7 @@ Markdown("Of an episode of 9 steps after one of 100, no step at all is praised b
 # %% [markdown]
 # ## One live run
 #
-# `train` plays, learns and evaluates until the mean over a window of greedy evaluation episodes reaches the threshold, or the cap comes first; then the run is *censored*.
+# `train` plays, learns and evaluates until the mean over a window of greedy evaluation episodes reaches the threshold; if the cap comes first, the run is *censored*.
 # Two runs with the same configuration and the same seed give the same record, on the same machine.
 # The function handed over as `progress` is called after every episode; here it keeps the policy, so that we can film it afterwards.
 
@@ -838,7 +838,7 @@ Markdown(f"The record says `status` = **{broken['status']}** (\"{broken['reason'
 # %% [markdown]
 # Such a run is counted as it is: neither dropped, nor repeated with a luckier seed, nor taken for one that reached its cap.
 #
-# A mistake in a setting is caught earlier, with a sentence.
+# A mistake in a setting is caught earlier, with a sentence that says what is wrong.
 
 # %%
 for mistake in ({"algorithm": "pppo"}, {"normalizer": {"name": "kscore", "Q": -1}}):
@@ -852,7 +852,7 @@ for mistake in ({"algorithm": "pppo"}, {"normalizer": {"name": "kscore", "Q": -1
 # ## What this does not show
 #
 # The shares were measured for centring alone, along one direction of the parameters, under a random policy; a trained policy has other episodes, and so other shares for every normalizer whose centre looks ahead.
-# A baseline that keeps everything is not yet a good one: to subtract nothing keeps everything too, with all its scatter.
+# A baseline that keeps everything need not be a good one: subtracting nothing keeps everything too, with all its scatter.
 # One live run shows how things work, not which setting works better; in chapter 00 we saw how far two single runs of *equal* methods can lie apart.
 
 # %% [markdown]
