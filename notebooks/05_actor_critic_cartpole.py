@@ -34,7 +34,7 @@
 # We answer with many, on the same seeds in every arm, following a plan that was written before the first of them ran (`data/PLAN.md`).
 #
 # What should we expect?
-# Chapter 04 gives a reason to guess.
+# Chapter 04 gives us grounds for a guess.
 # A baseline that was fixed before the episode began leaves the expected gradient alone; one that has already seen the return takes part of the gradient away with it.
 # The streamed filter has seen a great deal: it keeps most of the gradient at the first steps of an episode and little of it later on.
 # The mean of the episode keeps about half at every step.
@@ -126,27 +126,27 @@ Markdown(f"So the published improvement is {' and '.join(each)}, "
          "each from one run per arm.")
 
 # %% [markdown]
-# One of these numbers our runs cannot meet, whatever the method.
+# One of these numbers is out of reach for our runs, whatever the method.
 # We stop a run when the mean of a *full* window of 25 evaluations reaches the threshold, so no run can stop before its 25th episode, and only a run that was nearly perfect from its first update could stop there.
-# The released rule also passes on fewer evaluations.
+# The released rule can be met with fewer evaluations.
 # "Within 25 episodes" is therefore excluded by construction here, and says nothing for or against the filter.
 
 # %% [markdown]
 # ## Two experiments under one name
 #
-# The text and the released file describe different learners, and the difference lies in the line that this chapter is about.
+# The text and the released file describe different learners, and they differ in the very line that this chapter is about.
 #
 # - **As written:** the advantage is $A_t = \hat G_t - V(s_t)$, a critic's value subtracted from the score. The filter is carried on from episode to episode, and each return is scored by the belief that has just seen it (`stream`). The Z-Score uses running estimates (`running`).
-# - **As released:** the score alone weights the log-probabilities, and a critic is trained aside without influence on the policy. That is REINFORCE. A new filter is made for every episode, and its final belief scores the whole episode (`refit`, here in its adaptive variant). The Z-Score is that of the single episode (`zscore`).
+# - **As released:** the score alone weights the log-probabilities, and the critic that is trained beside the policy has no influence on it (R5). That is REINFORCE. A new filter is made for every episode, and its final belief scores the whole episode (`refit`, here in its adaptive variant). The Z-Score is that of the single episode (`zscore`).
 #
-# Both are facts about files, and both are reasonable things to try, so both are run.
-# Every other setting is the released one, with three exceptions: we ask for the full window of 25 evaluations; the critic aside, which has no influence on the policy, is left out; and a standard deviation divides by $n$, so that an episode of one step has one.
+# Both are on record, and both are reasonable things to try, so both are run.
+# Every other setting is the released one, with three exceptions: we ask for the full window of 25 evaluations; the critic without influence is left out; and our standard deviations divide by $n$, which gives even an episode of one step a finite one (R7).
 #
 # **A caution about "as written".** The text says that $Q$ and $R$ were found by a search, separately for each model and task, and does not give them.
 # The released values are all there is, and they were released for a filter that starts afresh in every episode.
 # Here they drive a filter that is carried on.
 # So what this chapter calls *as written* is Algorithm 1 with borrowed settings.
-# A stream whose $Q$ and $R$ have been searched is the fairer reading; it needs a search, and [10 Process noise](10_process_noise.ipynb) makes one and compares the winner.
+# A stream whose $Q$ and $R$ were found by a search would be the fairer reading; [10 Process noise](10_process_noise.ipynb) makes that search and compares the winner.
 
 # %% [markdown]
 # ## What chapter 04 predicts
@@ -194,15 +194,15 @@ both[both.seed == first_seed][columns].droplevel(1).round(1)
 #
 # Some runs do not arrive within the cap.
 # What is their time?
-# Dropping them keeps only the lucky ones; counting them as the cap pretends that they arrived there.
+# To drop them keeps only the lucky ones; to count them at the cap pretends that they arrived there.
 # A *censored* time says what is known: longer than this.
 #
 # The Kaplan-Meier curve uses exactly that.
-# At each episode $t_i$ at which some run arrives, $d_i$ of the $n_i$ runs still on their way arrive, so
+# If $n_i$ runs are still on their way when episode $t_i$ comes, and $d_i$ of them arrive at it, then
 #
 # $$S(t) = \prod_{t_i \le t}\Big(1 - \frac{d_i}{n_i}\Big).$$
 #
-# Here it is in a few lines, for the streamed K-Score, and beside it the library's.
+# Here it is in a few lines, for the streamed K-Score; the library must give the same.
 
 # %%
 streamed = analysis.times(runs, "kscore")
@@ -219,8 +219,7 @@ assert np.allclose(by_hand, curve.share[1:]) and curve.share[0] == 1
 # %% [markdown]
 # The *restricted mean* is the area under that curve up to the cap.
 # When every censored run was watched to the same cap, as here, it equals the mean of min(time, cap): the episodes spent *up to the cap*.
-# The arithmetic is that of counting a censored run as its cap; the claim is not.
-# It does not pretend to be the mean time, which nobody knows, and it says how far it looks.
+# The arithmetic is that of counting a censored run at the cap, but the claim is another one: a restricted mean does not pretend to be the mean time, which nobody knows, and it says how far it looks.
 
 # %%
 mean_to_cap = float(stats.restricted_mean(streamed, max_episodes))
@@ -235,7 +234,7 @@ Markdown(f"The streamed K-Score: {len(lucky)} of {seeds} runs arrived. "
 # %% [markdown]
 # ## The curves
 #
-# **Predict the plot.** Draw four curves before you look: the streamed K-Score and the running Z-Score (as written), adaptive refit and the per-episode Z-Score (as released). Which pair lies apart? Where would a curve end that never comes down to zero?
+# **Predict the plot.** You have just met one arm in numbers. Before you look, draw four curves: the streamed K-Score and the running Z-Score (as written), adaptive refit and the per-episode Z-Score (as released). Which pair lies apart? And what does a curve look like if some of its runs never arrive?
 
 # %%
 shown = {
@@ -266,7 +265,7 @@ figures.caption(
 #
 # Now the numbers behind the four curves of the plan.
 # The factor is the paper's "improvement": the episodes that the Z-Score spends up to the cap, over those that the K-Score spends.
-# Its interval comes from drawing whole seeds again and again.
+# Its interval comes from drawing the seeds again, with repetition, many times over.
 # The log-rank test asks whether two arms arrive at the same rate at every time.
 
 # %%
@@ -330,8 +329,8 @@ Markdown("\n".join([*ends, f"- On the {seeds} recorded seeds the streamed K-Scor
                            f"the faster of the two on {won}."]))
 
 # %% [markdown]
-# If the live seed says the opposite of the recorded ones, nothing is wrong: that is what a single run is, and why this one was taken unseen.
-# One of the recorded runs, trained again, is the same to the last digit on the machine that recorded it.
+# If the live seed says the opposite of the recorded ones, nothing is wrong: single runs do that, and nobody picked this one for its outcome.
+# One of the recorded runs, trained again, is the same to the last digit on the machine that recorded it; elsewhere, rounding may lead it another way.
 
 # %%
 again = train(written.configs["kscore"], first_seed)
@@ -348,10 +347,10 @@ Markdown(f"Seed {first_seed}, trained again: {again['episodes']} episodes, recor
 # ## When it fails: one run each
 #
 # The paper compared one run with one run, both from the same seed.
-# What would we have concluded?
-# Each of our seeds gives such a pair for the two arms of the release.
-# Beside it stands what two *different* runs of the Z-Score give when one of them is called the new method: a factor of a method over itself.
-# (A censored run enters as the cap.)
+# What would we have concluded from one such pair?
+# Each of our seeds gives one, for the two arms of the release.
+# Beside them we put pairs of two *different* runs of the Z-Score, one of which is called the new method: the factor of a method over itself.
+# (A censored run enters with the cap as its time.)
 
 # %%
 rng = np.random.default_rng(0)
@@ -385,15 +384,15 @@ Markdown(f"Both rows are wide. The published factor of {claimed:.1f} or more tur
 # ## What this does not show
 #
 # - The released settings of the filter were used, for a stream as well as for a filter that starts afresh. Chapter 10 tunes $Q$ and $R$; another setting may do better than these.
-# - CartPole pays 1 per step, so that its returns fall in a fixed pattern; chapters 07 and 09 look at a task where they do not.
+# - CartPole pays 1 per step, so its returns fall in a fixed pattern; chapters 07 and 09 look at a task where they do not.
 # - A learning rate that suits the Z-Score may not suit a score of another scale (chapter 03): `learning_rate` is a parameter of this chapter for that reason.
 # - An interval that contains 1 is no proof of equality. It says how large a difference could still hide.
-# - That the prediction of chapter 04 comes true or fails does not single out its reason: the arms differ in scale as well as in centre.
+# - Whether the prediction of chapter 04 comes true or fails, that does not establish the reason: the arms differ in scale as well as in centre.
 
 # %% [markdown]
 # ## Appendix: every arm
 #
-# Ten arms were run under both readings, the same ones.
+# The same ten arms were run under both readings.
 # These are their settings, as far as they have any.
 
 # %% tags=["hide-input"]
@@ -405,7 +404,7 @@ pd.DataFrame({figures.METHODS[arm]["label"]: {key: normalizer.get(key, "")
               for arm, normalizer in plain.items()}).T.rename_axis("arm")
 
 # %% [markdown]
-# What they did, run by run, for four of them:
+# Four of them, run by run:
 
 # %%
 picked = ["zscore", "running", "kscore", "adaptive_refit"]
@@ -423,7 +422,7 @@ figures.caption(
     "plateau; the streamed K-Score rises slowly and spreads widely.")
 
 # %% [markdown]
-# What every arm did as written.
+# The next table says what every arm did as written.
 # The *mean evaluation return* is taken over all episodes up to the cap; *stability* is the variance of a run's last 25 evaluation returns, and runs that arrive stop at a good moment by construction.
 
 # %%
@@ -521,7 +520,7 @@ Markdown(f"The factor of the stream over the running Z-Score goes from {sizes[0]
 # %% [markdown]
 # ## Appendix: what the pairing by seed is worth
 #
-# All arms were run on the same seeds, and draws keep the runs of a seed together.
+# All arms were run on the same seeds, and the bootstrap draws the runs of a seed together.
 # That would sharpen a comparison if a seed were easy or hard for every arm alike.
 # Is it? We correlate the times of two arms over the seeds, for every pair of the ten arms.
 
@@ -544,7 +543,7 @@ Markdown(f"Over {len(found['as written'])} pairs of arms the mean correlation is
 
 # %% [markdown]
 # A seed sets the first weights and the first starts; after one update two arms already play different episodes.
-# Pairing by seed costs nothing, and it adds next to nothing either.
+# Pairing by seed costs nothing, and in these runs it gained next to nothing.
 
 # %% [markdown]
 # ## Appendix: the published counts among our runs
@@ -568,7 +567,7 @@ published[["source", "normalizer", "episodes"]].assign(**{
                                           "kscore": "adaptive_refit"})})
 
 # %% [markdown]
-# The 25 episodes of the text are the number that our stopping rule excludes; its small p is that rule's doing.
+# The 25 episodes of the text are the number that our stopping rule excludes; with that rule its p could not be anything but small.
 
 # %% [markdown]
 # ## Exercises
@@ -628,7 +627,7 @@ assert np.isclose(area_under(steps_down, 80), stats.restricted_mean(watched, 80)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# **Exercise 3 (think).** A careless analysis drops the runs that did not arrive and compares the means of the others. Write the improvement factor that it would report for one arm over another. What does it report for the streamed K-Score over the running Z-Score?
+# **Exercise 3 (think).** A careless analysis drops the runs that did not arrive and compares the means of the others. Write the function that computes the improvement factor it would report for one arm over another. What does it report for the streamed K-Score over the running Z-Score?
 
 # %% tags=["stub"]
 def careless_factor(a: stats.Times, b: stats.Times) -> float:
@@ -659,7 +658,7 @@ assert np.isclose(careless_factor(whole, whole), 1.0), "an arm over itself"
 # %% [markdown]
 # **Exercise 4 (open): a small study of your own.** With the released setting the streamed filter remembers about ten returns.
 # Choose a $Q$ and an $R$ that you believe will do better, and write down the factor over the running Z-Score that you expect.
-# Then train both arms, named `"mine"` and `"running"`, on five seeds of your own (3100 to 3104) with a short cap, and compare them. That takes some seconds.
+# Then train both arms, named `"mine"` and `"running"`, on five seeds of your own (3100 to 3104) with a short cap, and compare them. That takes a few seconds.
 # `replace(rivals["kscore"], normalizer={...})` makes a variant, `study.run(arms, seeds, file, progress=False)` trains, `analysis.compare` compares.
 # Look at the width of your interval before you believe its centre.
 
@@ -706,7 +705,8 @@ assert np.allclose(my_factor, analysis.compare(mine, "mine", "running").factor),
 # **Answer.** Not in these runs.
 # As written, with the settings that were released for another use of the filter, the streamed K-Score was slower than the running Z-Score; as released, no difference was found between adaptive refit and the per-episode Z-Score, and the interval does not reach either published factor.
 # The prediction of chapter 04 came true: the stream that gives away most of the expected gradient was the slow one, and the two arms that take one number from the whole episode were not told apart.
-# It is a prediction about this setting. A stream with a longer memory gives away less; the adaptive one was not told apart from the running Z-Score, and chapter 10 tunes the simple one.
+# It is a prediction about this setting.
+# A stream with a longer memory gives away less; the adaptive one was not told apart from the running Z-Score, and chapter 10 tunes the simple one.
 
 # %% tags=["hide-input"]
 itself = np.quantile(pairs["Z-Score over itself, two seeds"], [0.025, 0.975])
