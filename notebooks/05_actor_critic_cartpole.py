@@ -567,7 +567,7 @@ published[["source", "normalizer", "episodes"]].assign(**{
                                           "kscore": "adaptive_refit"})})
 
 # %% [markdown]
-# The 25 episodes of the text are the number that our stopping rule excludes; with that rule its p could not be anything but small.
+# The 25 episodes of the text are the number that our stopping rule excludes; it gets the smallest p there is, or nearly so, whatever the method.
 
 # %% [markdown]
 # ## Exercises
