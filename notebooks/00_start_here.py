@@ -149,7 +149,8 @@ figures.caption(
     alt="Left: the returns of CartPole episodes fall to one and jump up again, like a "
     "saw-tooth; the running mean creeps behind them, the Kalman filter follows them "
     "with a lag. Right: the Z-Score and two forms of the K-Score of the same steps, "
-    "high at the start of an episode and low at its end.")
+    "mostly high at the start of an episode and low at its end; the streamed K-Score "
+    "begins at zero.")
 
 # %% [markdown]
 # The right-hand side is what the policy gets to hear: a step with a positive score is encouraged, one with a negative score discouraged.
@@ -318,7 +319,7 @@ Markdown("| chapter | question |\n|---|---|\n" + "\n".join(
 # **Read.** Every chapter is published with its outputs: open it anywhere, and read it from the first cell to the last, like a book.
 # Code that only draws or prints is folded; what stays visible is meant to be read.
 #
-# **Run.** `make lab` opens JupyterLab, `make run` executes all chapters and writes pages to `build/`.
+# **Run.** `make lab` opens JupyterLab, `make run` executes all chapters and builds a site of them, `build/index.html`.
 # The `.py` beside each notebook is the same chapter as plain text, and runs as a script.
 #
 # **Change.** Any value in a chapter's parameter cell can be set from outside, for instance to simulate more streams, with another seed:

@@ -471,7 +471,7 @@ figures.caption(
     "near zero: position matters little there.",
     alt="Mean score against position in the episode for six normalizers in two "
     "environments. On CartPole all fall from positive to negative, the streamed "
-    "K-Score steeply at first and refit last; on LunarLander the curves are "
+    "K-Score at once and refit only near the end; on LunarLander the curves are "
     "nearly flat.")
 
 # %% [markdown]

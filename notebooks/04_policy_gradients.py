@@ -75,7 +75,7 @@ seed: int = 4                 # of every random number in this chapter [0, 10000
 open_episodes: int = 40       # episodes of the loop written in the open [5, 10000]
 env: str = "CartPole-v1"      # of the live run {CartPole-v1, LunarLander-v3}
 algorithm: str = "actor_critic"  # of the live run {reinforce, actor_critic, gae, ppo}
-normalizer: dict = {"name": "zscore"}  # of the live run, as in {name: ema}
+normalizer: dict = {"name": "zscore"}  # of the live run, a dict with a name
 max_episodes: int = 300       # cap of the live run; LunarLander needs 1,000 [1, 100000]
 draws: int = 20_000           # Monte Carlo draws in the bandit [1000, 1000000]
 film_frames: int = 6          # pictures in a film strip [2, 20]
@@ -696,7 +696,7 @@ dividing = [f"{name} ({praised:.0%})" for name, praised in after_hundred.items()
             if 0 < praised < 1]
 Markdown("Of an episode of 9 steps after one of 100, no step at all is praised by "
          + "; ".join(blaming) + ". Some are praised by " + "; ".join(dividing)
-         + "; and all by none.")
+         + "; without normalization all of them are.")
 
 # %% [markdown]
 # ## One live run
@@ -1009,8 +1009,8 @@ points = [
     "At step 20 of LunarLander the same four keep "
     f"{lander_20['kscore']}, {lander_20['zscore']}, {lander_20['refit']} and "
     f"{lander_20['running']} (n = {lander.episodes[0]:,} episodes).",
-    f"The loop in the open and `kscore` agree on a gradient to {gradient_gap:.0g} and "
-    f"on an update to {gap:.0g}.",
+    "The loop in the open and `kscore` differ by at most "
+    f"{gradient_gap:.0g} in a gradient and {gap:.0g} in an update.",
     "On one episode of an untrained agent the other normalizers' gradients are "
     f"{length_of.min():.1f} to {length_of.max():.0f} times as long as the Z-Score's, "
     f"with cosines from {cosine_of.min():+.2f} to {cosine_of.max():+.2f}, and from "

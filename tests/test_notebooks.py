@@ -84,10 +84,10 @@ def test_publishing_folds_cells_and_changes_nothing_else(tmp_path, monkeypatch):
 
 
 def test_the_readme_figure_is_the_published_one():
-    tagged = [cell for cell in code_cells(CHAPTERS[0]) if "figure-file:overview.png" in cell.metadata.get("tags", [])]
+    tagged = [cell for cell in code_cells(CHAPTERS[11]) if "figure-file:study.png" in cell.metadata.get("tags", [])]
     picture = next(output.data["image/png"] for output in tagged[0].outputs if "image/png" in output.get("data", {}))
-    assert (pages.FIGURES / "overview.png").read_bytes() == base64.b64decode(picture)
-    assert "notebooks/figures/overview.png" in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert (pages.FIGURES / "study.png").read_bytes() == base64.b64decode(picture)
+    assert "notebooks/figures/study.png" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 # Parameters

@@ -219,7 +219,8 @@ def signed_rank(differences: np.ndarray) -> float:
     differences = np.nan_to_num(np.asarray(differences, float))  # the difference of two infinities is none
     if not differences.any():
         return 1.0
-    exact = stats.PermutationMethod(n_resamples=EXACT) if 2**np.count_nonzero(differences) <= EXACT else "auto"
+    countable = 1 < len(differences) and 2**np.count_nonzero(differences) <= EXACT
+    exact = stats.PermutationMethod(n_resamples=EXACT) if countable else "auto"
     return float(stats.wilcoxon(differences, method=exact).pvalue)
 
 
