@@ -28,22 +28,21 @@
 # ## Question
 #
 # A lander is to set down softly between two flags.
-# Its rewards are uneven and large: coming closer and slower pays, each leg on the ground 10, a safe landing 100; a crash costs 100, and every frame with an engine on costs a little. An episode with 200 counts as solved.
+# Its rewards are uneven and large: coming closer and slowing down pays, each leg on the ground pays 10 and a safe landing 100; a crash costs 100, and every frame with an engine on costs a little. An episode that returns 200 counts as solved.
 # Here the paper reports faster and smoother learning with the Kalman filter than with mean and deviation (experiment E3, Figure 5).
 #
 # The plan names two pairs: the adaptive stream against the running Z-Score (as written) and adaptive refit against the per-episode Z-Score (as released).
-# We expect no advantage of a tenth or more; an improvement factor whose whole interval lies above 1.1 would show us wrong. (The plan states this bound for CartPole; we use the same here.)
+# We expected no advantage of a tenth or more; an improvement factor whose whole interval lies above 1.1 would prove us wrong. (The plan states this bound for CartPole; we use the same here.)
 #
-# A run takes minutes on this task, so there are ten seeds per arm and not fifty.
-# That changes the question.
-# Before asking who is faster, we have to ask which differences ten seeds could show at all; everything smaller will look like "no difference", whether there is one or not.
+# A run takes minutes on this task, so there are ten seeds per arm and not fifty, and that changes the question.
+# Before asking who is faster, we have to ask which differences ten seeds could show at all; any smaller one will look like "no difference", whether it is there or not.
 #
 # After this chapter you can
 #
 # - tell apart two criteria of success, and say which one a published number uses;
 # - read heavily censored curves without being misled by the runs that arrived;
 # - say which difference a study of this size could have found;
-# - forecast what a study will cost from a few short runs, and why the forecast is too low.
+# - forecast from a few short runs what a study will cost, and say why the forecast is too low.
 
 # %% [markdown]
 # ## Setup
@@ -76,7 +75,7 @@ live_seeds: list[int] = [3000]  # trained live [0, 1000000000], 1 to 5 different
 live_episodes: int = 60  # how long: a whole run would take minutes [1, 100000]
 
 # %% [markdown]
-# A run takes minutes because a policy that has learned not to crash may hover until the time limit of 1,000 steps.
+# Why minutes? A policy that has learned not to crash may hover until the time limit of 1,000 steps.
 
 # %%
 size = {"seeds": seeds, "first_seed": first_seed}
@@ -93,7 +92,7 @@ labels = {arm: figures.METHODS[arm]["label"] for arm in arms}
 # |---|---|---|
 # | evaluation criterion | mean of the last 25 *greedy* evaluation returns reaches 200: the paper's metric | `runs.evaluation` |
 # | training criterion | mean of the last 25 *training* returns reaches 200: what the released LunarLander files stop on | `runs.training` |
-# | as written, as released | here a name of the normalizers only: streamed filter and running Z-Score, or refitted filter and per-episode Z-Score | `adaptive`, `running`; `adaptive_refit`, `zscore` |
+# | as written, as released | on this task the two differ in their normalizers only: streamed filter and running Z-Score, or refitted filter and per-episode Z-Score | `adaptive`, `running`; `adaptive_refit`, `zscore` |
 # | log-rank p | as in chapter 06, but by permutation, because the samples are small: all ways to divide the runs into two arms are counted | `stats.logrank` |
 #
 # The runs of this chapter go on until they have arrived by both criteria, so that both times come from the same runs.
@@ -139,7 +138,7 @@ runs_files = study.runs(released_files, store, archive=archive)
 Markdown(f"{figures.run_count(pd.concat([runs, runs_files]))}.")
 
 # %% [markdown]
-# **Predict the plot.** Training episodes are played with dropout and sampled actions, evaluation without either. Which of the two should look better first? And how far apart will ten runs of one method lie?
+# **Predict the plot.** Training episodes are played with dropout and sampled actions, evaluation episodes without either. By which of the two returns should a run reach the threshold first? And how far apart will ten runs of one method lie?
 
 # %%
 pairs = {"as written": ("adaptive", "running"),
@@ -172,7 +171,7 @@ Markdown(f"Of {len(runs)} runs {runs.evaluation_arrived.sum()} arrived by the "
          f"evaluation criterion in {np.sum(by_evaluation < by_training)}.")
 
 # %% [markdown]
-# So a number by one criterion must not be held against a number by the other.
+# So a number by one criterion must not be compared with a number by the other.
 # Why they differ is not tested here. Two effects pull in opposite directions: dropout and sampling cost the training policy some return, while a greedy policy repeats a bad habit, such as hovering, every time.
 #
 # And how far do the runs of one arm lie apart? By training returns:
@@ -199,7 +198,7 @@ figures.table(planned)
 # %% [markdown]
 # Read these rows with the number of arrivals beside them.
 # Where no run of an arm arrives, its restricted mean is the cap, with an interval of no width, and its factor comes from the other arm alone.
-# That is not certainty: a bootstrap cannot draw an arrival that was never seen, and for the same reason all intervals of so few seeds are somewhat too narrow.
+# That is not certainty: a bootstrap cannot draw an arrival that was never seen. For the same reason all intervals from so few seeds are somewhat too narrow.
 # **Where an interval leaves out 1 and the log-rank p is large, do not rely on the interval.** The p-value here counts all ways in which chance could have divided the same runs, so it needs no approximation for large numbers.
 
 # %% tags=["hide-input"]
@@ -217,11 +216,11 @@ Markdown("\n".join(
     for criterion in analysis.CRITERIA))
 
 # %% [markdown]
-# None of the four intervals lies above 1.1, nor above 1.
-# One difference is clear: by training returns the adaptive stream was slower than the running Z-Score, of which most runs arrived while none of the stream's did.
-# By evaluation returns the K-Score arms have no arrivals and either Z-Score has a few.
-# There the intervals lie below 1, but the exact test puts either pair at a p above 0.05, before any adjustment: a hint, not a finding.
-# By training returns no difference was found between adaptive refit and the per-episode Z-Score; the same number of runs arrived.
+# None of the four intervals lies above 1, let alone above 1.1.
+# One difference is clear: by training returns the adaptive stream was slower than the running Z-Score. Most runs of the Z-Score arrived, and none of the stream's did.
+# By evaluation returns neither K-Score has an arrival and each Z-Score has a few.
+# There the intervals lie below 1, but the exact test gives both pairs a p above 0.05, before any adjustment: a hint, not a finding.
+# Between adaptive refit and the per-episode Z-Score no difference was found by training returns; the same number of runs arrived.
 
 # %% [markdown]
 # ## What could have been found?
@@ -250,7 +249,7 @@ pd.DataFrame({f"by {criterion} returns": {
 
 # %% [markdown]
 # These are factors of the *time itself*, beyond the cap too, and not of restricted means, which are squeezed towards 1 where many runs are censored.
-# A method that is a quarter faster lies below all four of them: this study could easily have missed it.
+# An advantage of a quarter is smaller than all four of them: this study could easily have missed it.
 # Chapter 09 shows how the picture sharpens with more seeds, for PPO.
 
 # %% [markdown]
@@ -277,7 +276,7 @@ Markdown("The factor of the setting that reads 750 over the one that reads 991 i
 # %% [markdown]
 # ## A live run
 #
-# A whole run takes minutes, so these stop early; watch how far the returns still swing.
+# A whole run takes minutes, so these two stop early. Watch how far the returns swing.
 
 # %%
 live = {(arm, seed): train(replace(arms[arm], criterion="evaluation",
@@ -294,7 +293,7 @@ figures.caption(
 # %% [markdown]
 # ## When it fails: only those that arrived
 #
-# Where many runs are censored, the mean of the others can rank methods wrongly: an arm of which a few arrive early and most never looks fast. By training returns:
+# Where many runs are censored, the mean of the others can rank methods wrongly: an arm looks fast if a few of its runs arrive early and the rest never do. By training returns:
 
 # %%
 lucky_mean = {arm: times.time[times.arrived].mean() if times.arrived.any() else np.nan
@@ -318,8 +317,8 @@ Markdown("By the mean of the arrived, and not by the restricted mean: "
 # %% [markdown]
 # ## What this does not show
 #
-# - So few seeds find large differences only. An interval from 0.8 to 1.3 rules out that an arm spends half as many episodes *up to the cap*; with many runs censored, a method twice as fast can still lie inside it.
-# - Where nearly all runs of two arms are censored, both restricted means are close to the cap and the factor is close to 1, whatever would have happened later. It is a statement about the first 1,500 episodes and not about the methods.
+# - So few seeds find only large differences. An interval from 0.8 to 1.3 rules out that an arm spends half as many episodes *up to the cap*; with many runs censored, a method twice as fast can still lie inside it.
+# - Where nearly all runs of two arms are censored, both restricted means are close to the cap and the factor is close to 1, whatever would have happened later. It is a statement about the episodes up to the cap, not about the methods.
 # - The cap of 1,500 episodes is ours; the released files allow 3,000. Runs that would have arrived later are censored.
 # - In all arms the advantages are z-scored afterwards; without that step the arms may differ more.
 # - The simple streamed filter, Algorithm 1 with a fixed $R$, is not among the arms of this task.
@@ -521,7 +520,7 @@ assert np.isclose(forecast_hours, right_hours, rtol=0.01), (
 # %% [markdown]
 # ## Summary
 #
-# **Answer.** Nothing here shows the filter ahead, and ten seeds could have shown a large advantage only.
+# **Answer.** Nothing here shows the filter ahead, and ten seeds could have shown only a large advantage.
 # By training returns, as written, the adaptive stream was slower than the running Z-Score: none of its runs arrived.
 # In the other comparisons the runs are too few to tell. By evaluation returns both K-Score arms had no arrivals where the Z-Scores had some, which the exact test does not separate from chance; by training returns, as released, no difference was found.
 # The released files give the filter the longer of the two published curves, and the two settings behind the 750 and the 991 of Table 1 both filter.

@@ -32,12 +32,12 @@
 # Does the ranking hold, and does the factor?
 #
 # The plan (`data/PLAN.md`) names the pairs before the first run.
-# *As released*, the adaptive and the simple refit meet the per-episode Z-Score, and the advantages are z-scored afterwards.
-# *As written*, the adaptive and the simple stream meet the running Z-Score, and the advantages are not z-scored.
-# For Table 1 the two arms of the released notebook are a fifth pair.
+# *As released*, the adaptive and the simple refit are compared with the per-episode Z-Score, and the advantages are z-scored afterwards.
+# *As written*, the adaptive and the simple stream are compared with the running Z-Score, and the advantages are not z-scored.
+# For Table 1 there is a fifth pair, the two arms of the released notebook.
 #
 # We expected refit and Z-Score to be alike as released, because z-scoring the advantages undoes an affine map of the returns, and the streams to be slower than their Z-Score.
-# A pair whose factor lies above 1.1 with its whole interval would prove us wrong about it.
+# A factor whose whole interval lies above 1.1 would prove us wrong about its pair.
 #
 # After this chapter you can
 #
@@ -80,6 +80,7 @@ live_seeds: list[int] = [3000]  # of the live run [0, 1000000000], 1 to 5 differ
 # %% [markdown]
 # `epochs` and `clip` bound how far one episode can move the policy, in every arm alike; changing them trains all runs anew.
 # Three parts of the study follow from the parameters: the ten arms with the advantages z-scored, the same ten without, and the two arms of the released notebook.
+# That last part is no independent evidence: each of its arms is also one of the other twenty, on the same seeds, and its runs differ from theirs only where the notebook's own stopping rule ends one sooner.
 
 # %%
 size = {"seeds": seeds, "first_seed": first_seed}
@@ -114,7 +115,7 @@ notebook = plan.part("cartpole_ppo_released", **size, **settings)
 #
 # The advantage is computed once, before the first of these updates, and may be z-scored then.
 # An action with a positive advantage is pushed until it is $1 + c$ times as probable as it was, one with a negative advantage until it is $1 - c$ times as probable.
-# Beyond that the objective is flat, and this step has no further say.
+# Beyond that the objective is flat, and the step has no further say.
 
 # %%
 def clipped(ratios: np.ndarray, advantage: float) -> np.ndarray:
@@ -126,7 +127,7 @@ def clipped(ratios: np.ndarray, advantage: float) -> np.ndarray:
 ratios = np.linspace(0.5, 1.5, 201)
 
 # %% [markdown]
-# The trainer minimizes the same thing with its sign turned:
+# The trainer minimizes the negative of the same sum:
 
 # %%
 config = replace(released.configs["zscore"], policy_reduction="mean")
@@ -178,7 +179,7 @@ pd.concat([analysis.published("E4"), analysis.published("T1a")], ignore_index=Tr
 # Its stored output shows the K-Score's number of Table 1, for the adaptive filter with the advantages z-scored.
 # No stored output shows the Z-Score's number.
 #
-# The public tutorial that the code follows has a PPO notebook with a Z-Score and the same seed, which gives one number more.
+# The public tutorial that the code follows has a PPO notebook with a Z-Score and the same seed, which adds one more number.
 
 # %% tags=["hide-input"]
 ratio = claimed["zscore"] / claimed["kscore"]
@@ -227,7 +228,7 @@ figures.caption(
     "with it near the cap; the simple stream stays at the top.")
 
 # %% [markdown]
-# Neither picture has the paper's order.
+# Neither picture shows the paper's order.
 # The table holds every comparison that the plan names, and the adaptive filter against the simple one; a factor above 1 means that the first arm of a row is the faster one.
 
 # %%
@@ -292,7 +293,7 @@ Markdown(
 # One part of the paper's order is seen in both readings: the adaptive filter is ahead of the simple one.
 #
 # Two cautions.
-# Where an arm hardly ever arrives, as the simple stream does, its restricted mean is close to the cap, and the factor only says *at least this far apart*.
+# Where an arm hardly ever arrives, as with the simple stream, its restricted mean is close to the cap, and the factor only says *at least this far apart*.
 # And an interval and a test can disagree, as they do for the adaptive stream as written:
 
 # %% tags=["hide-input"]
@@ -320,7 +321,7 @@ Markdown(
 #
 # How sure can we be of a factor?
 # Draw as many seeds as there are, with replacement; compute the factor of the drawn seeds; do this many times; the middle 95 % of the results are the interval.
-# A drawn seed brings its run of *both* arms, because the two start from the same dice and the same initial weights.
+# A drawn seed brings its run of *both* arms, because the two start from the same random numbers and the same initial weights.
 # (All censoring is at the cap here, so that the restricted mean is the plain mean of the capped times.)
 
 # %%
@@ -410,8 +411,8 @@ figures.caption(
     "and simple refit last; on the right most of them fall later.")
 
 # %% [markdown]
-# They do not lie together. Our expectation about them was wrong.
-# Does the step at least help? For each of the ten arms we take the restricted mean without z-scored advantages over the one with them.
+# They do not lie together: our expectation was wrong.
+# Does z-scoring the advantages at least help? For each of the ten arms we take the restricted mean without z-scored advantages over the one with them.
 
 # %%
 pairs = {arm: (analysis.times(runs, arm), analysis.times(runs_written, arm))
@@ -506,7 +507,7 @@ Markdown(
 # %% [markdown]
 # ## What this does not show
 #
-# - **Another learning rate.** All arms learn at the released rate, 0.01, which was never varied here. A pilot with few seeds found that rankings can change with it; a later part of the study gives each arm a rate of its own. Until then the factors hold for this rate. (Exercise 5 is a first step.)
+# - **Another learning rate.** All arms learn at the released rate, 0.01, which was never varied here. A pilot with few seeds found that rankings can change with it; a later part of the study is to give each arm a rate of its own. Until then the factors hold for this rate alone. (Exercise 5 is a first step.)
 # - **Tuned streams.** The streamed arms use released settings, made for refitting. The paper's text says that $Q$ and $R$ were searched, so that a tuned stream is the fairer reading of it: chapter 10.
 # - **Where the Z-Score's number of Table 1 comes from.** The released files do not show how it was obtained. We only say among the runs of which settings it would be ordinary.
 # - **What the tutorial's run is worth.** It is one run on an older library: a second single number, not a truth.
@@ -643,7 +644,7 @@ figures.caption(
     "adaptive refit stopped in its first episode.")
 
 # %% [markdown]
-# Where does every published number stand among the runs that it could be one of?
+# Where does each published number stand among the runs it could belong to?
 
 # %%
 candidates = shown | {
@@ -896,10 +897,10 @@ assert np.isclose(ahead, np.mean(means_of[0.003] > means_of[0.01])), (
 # %% [markdown]
 # ## Summary
 #
-# **Answer.** Against a Z-Score, no: as released both refits were slower than the per-episode Z-Score, and as written the simple stream was slower than the running one by far; for the adaptive stream as written the restricted mean says slower and the log-rank test cannot tell.
+# **Answer.** Against a Z-Score, no. As released, both refits were slower than the per-episode Z-Score. As written, the simple stream was far slower than the running one; for the adaptive stream the restricted mean says slower and the log-rank test finds no difference.
 # The adaptive filter was ahead of the simple one in both readings, as the paper says.
 # The released notebook's filtered arm beat its other arm, which normalizes nothing; the factor of Table 1 lies outside of every interval.
-# Z-scoring the advantages did not make alike the arms that differ by an affine map of the returns: a critic that learns the mapped returns stands between, and how it acts is not settled here.
+# Some arms differ only by an affine map of the returns, and z-scoring the advantages did not make them alike: a critic that learns the mapped returns stands in between, and how it acts is not settled here.
 
 # %% tags=["hide-input"]
 Markdown("\n".join([

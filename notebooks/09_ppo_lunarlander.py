@@ -21,7 +21,7 @@
 #
 # *For* readers who plan experiments: how many seeds does a question need?
 # *Know first:* chapters 05 to 08.
-# *Runs in* about a minute from the recorded runs; hours on two cores from nothing.
+# *Runs in* about three minutes from the recorded runs; hours on two cores from nothing.
 # Previous: [08 PPO on CartPole](08_ppo_cartpole.ipynb) · Next: [10 Process noise, and tuning](10_process_noise.ipynb)
 
 # %% [markdown]
@@ -33,7 +33,7 @@
 # And, since a run takes minutes and seeds are few, what could so few of them have shown?
 #
 # We expected no advantage of a tenth or more.
-# A factor of the adaptive stream over the running Z-Score whose whole interval lies above 1.1 would prove us wrong.
+# A factor of the adaptive stream over the running Z-Score whose whole interval lies above 1.1 would prove us wrong. (As in chapter 07, the plan states this bound for CartPole only.)
 #
 # After this chapter you can
 #
@@ -105,7 +105,7 @@ analysis.published("T1b")
 
 # %% [markdown]
 # What is run here is what the table names: PPO, five epochs on each episode, clipped, with a filter or a Z-Score.
-# The public tutorial that the released code follows has a PPO notebook with a Z-Score on this task as well. Its stored output is one more single run, and lies before both numbers of the table:
+# The public tutorial that the released code follows has a PPO notebook with a Z-Score on this task as well. Its stored output is one more single run, shorter than either of the table's:
 
 # %%
 analysis.published("R6").query("environment.str.startswith('Lunar')")
@@ -126,7 +126,7 @@ Markdown(f"{figures.run_count(runs)}.")
 #
 # Left, the pair of the plan. Right, the four arms that map an episode as a whole; the adaptive refit and the per-episode Z-Score are among them.
 #
-# **Predict the plot.** The advantages are z-scored, and Adam divides by the gradient's size. By what way can the scale of a normalizer still reach the policy (chapter 08)? Which arms would lie together if it could not?
+# **Predict the plot.** The advantages are z-scored, and Adam divides by the gradient's size. By which route can the scale of a normalizer still reach the policy (chapter 08)? And which arms would lie together if there were none?
 
 # %%
 panels = {
@@ -152,10 +152,10 @@ figures.caption(
     "normalization and the two refits stay higher.")
 
 # %% [markdown]
-# The scale can reach the policy only through the critic, which learns the normalized returns. Without that way the four arms on the right would lie together.
+# The one route that is left leads through the critic, which learns the normalized returns. Without it the four arms on the right would lie together.
 #
 # The bands are wide because a curve has no more steps than runs, and they are pointwise; where they overlap along their whole length, the eye should not rank.
-# In numbers, by both criteria, and with the pair that the released files suggest beside the one of the plan (no PPO with a refitted filter was released for this task). Up to ten runs per arm the log-rank p is exact: of all ways to divide the runs into two arms, the share that sets them at least as far apart.
+# Here are the numbers, by both criteria. Beside the pair of the plan stands the one that the released files suggest (no PPO with a refitted filter was released for this task). Up to ten runs per arm the log-rank p is exact: of all ways to divide the runs into two arms, the share that sets them at least as far apart.
 
 # %%
 pairs = {
@@ -176,9 +176,9 @@ Markdown(
     f"Z-Score in {came['zscore'][0]} and {came['zscore'][1]}.")
 
 # %% [markdown]
-# As written, the stream is slower than the running Z-Score by either criterion.
-# Since none of its runs arrived, its factor is a bound: at most this.
-# The refitted filter is slower than the per-episode Z-Score by evaluation; by training returns the estimate lies below 1 too, but its interval contains 1, and the test finds no difference.
+# As written, the stream was slower than the running Z-Score by either criterion.
+# None of its runs arrived, so its restricted mean is the cap itself, while nearly all runs of the Z-Score came in: read the factor as *at least this far apart*.
+# The refitted filter was slower than the per-episode Z-Score by evaluation returns, before any adjustment for several tests; by training returns the estimate lies below 1 too, but its interval contains 1, and the test finds no difference.
 
 # %% [markdown]
 # ## What could have been found?
@@ -188,7 +188,7 @@ Markdown(
 # The share of studies that find the difference is the power.
 #
 # This is best done *before* a study, on a pilot, to choose its size.
-# Done afterwards it still tells what a "cannot be told" is worth: with little power nothing, with much power it is nearly a "no".
+# Done afterwards, it still says what "no difference was found" is worth: with little power nothing, with much power it comes close to "there is none".
 #
 # A filter is compared with a Z-Score, so for the pilot we take the times of both Z-Scores together, by training returns, as the published numbers are.
 # Some of them are censored, and a faster method would bring some of those runs in under the cap; so we need to say what lies beyond it.
@@ -301,9 +301,10 @@ Markdown(
     "about power.")
 
 # %% [markdown]
+# The fit is rough: the Weibull curve lets some runs arrive earlier than any of ours did, so read the power as a rough figure, too.
 # The false alarms lie about where they should.
 # A large factor is within the reach of ten seeds; the published one would be missed by most studies of that size.
-# The report (chapter 11) gives detectable factors as well, from the recorded runs of one arm drawn again; there the Weibull distribution only says what lies beyond the cap.
+# The report (chapter 11) gives detectable factors as well. It draws the recorded runs of one arm again, and uses the Weibull distribution only for what lies beyond the cap, so its figures differ somewhat from these.
 
 # %% [markdown]
 # ## A live run
@@ -350,7 +351,7 @@ Markdown(
 # %% [markdown]
 # ## What this does not show
 #
-# - **Another learning rate.** All arms learn at the released rate for this task, which was never varied here. A pilot on CartPole found that rankings can change with it; a later part of the study gives each arm a rate of its own.
+# - **Another learning rate.** All arms learn at the released rate for this task, which was never varied here. A pilot on CartPole found that rankings can change with it; a later part of the study is to give each arm a rate of its own.
 # - **Another setting of the stream.** $Q$ and $R$ are the released ones, made for refitting, and were not tuned on this task.
 # - **The advantages not z-scored.** Without that step, as in the text, the arms may differ more.
 # - **The tail.** The power curve rests on a distribution fitted to few runs, and on its tail beyond the cap, where there are none.
@@ -361,7 +362,7 @@ Markdown(
 # %% [markdown]
 # ## Appendix: every arm
 #
-# By the paper's criterion. As in chapter 07: read the factors with the column "arrived". The factor of an arm without arrivals is only a bound, and such arms share a row.
+# By the paper's criterion. As in chapter 07, read the factors together with the column "arrived". An arm without arrivals has a factor that comes from the Z-Score alone, so all such arms have the same one.
 
 # %%
 figures.table(analysis.summary(runs))
@@ -566,8 +567,8 @@ assert for_100 == int(np.ceil(15.68 * np.var(found, ddof=1) / 100**2)), (
 # %% [markdown]
 # ## Summary
 #
-# **Answer.** No advantage of the filter was seen. As written, the adaptive stream was slower than the running Z-Score by both criteria; the adaptive refit was slower than the per-episode Z-Score by evaluation returns, and by training returns the two could not be told apart.
-# A study of this size finds large factors only: one as small as the published one would have been missed more often than not.
+# **Answer.** No advantage of the filter was seen. As written, the adaptive stream was slower than the running Z-Score by both criteria; adaptive refit was slower than the per-episode Z-Score by evaluation returns, and by training returns no difference was found.
+# A study of this size finds only large factors: one as small as the published one would have been missed more often than not.
 
 # %% tags=["hide-input"]
 first, second = pairs

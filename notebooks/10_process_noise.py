@@ -17,11 +17,11 @@
 # %% [markdown]
 # # 10 Process noise, and tuning
 #
-# **Question.** Does a smaller process noise $Q$ learn faster, and is a tuned filter faster than a moving average that was tuned just as long?
+# **Question.** Does a smaller process noise $Q$ make learning faster, and is a tuned filter faster than a moving average that was tuned on the same budget?
 #
 # *For* readers who tune things, and readers who read tables of tuned things.
 # *Know first:* chapter 02 (the steady state), chapters 05 and 08.
-# *Runs in* about a minute from the recorded runs; about an hour on two cores from nothing.
+# *Runs in* about two minutes from the recorded runs; about an hour on two cores from nothing.
 # Previous: [09 PPO on LunarLander](09_ppo_lunarlander.ipynb) · Next: [11 The replication report](11_replication_report.ipynb)
 
 # %% [markdown]
@@ -34,7 +34,7 @@
 # Two questions follow.
 # Is there a trend in $Q$? One might expect it of the filter in the text, whose memory $Q$ sets, and less of the released one, which forgets everything at the end of an episode anyway.
 # And is a tuned filter better than what it replaces, if that is tuned as well? We expected no advantage of a tenth or more.
-# It would prove us wrong if the best filter of a grid, run again on fresh seeds, beat the best moving average by a factor whose whole interval lies above 1.1.
+# It would prove us wrong if the best filter of a grid, run again on fresh seeds, beat the best moving average by a factor whose whole interval lies above 1.1. (The plan fixes the grids, the seeds and how a winner is picked; this bound it states for other experiments.)
 #
 # After this chapter you can
 #
@@ -108,7 +108,7 @@ tuning_size = {"seeds": tuning_seeds, "first_seed": first_tuning_seed}
 # %% [markdown]
 # ## The published numbers
 #
-# Five numbers, one run each, and two sentences drawn from them: small values of $Q$ learn faster, and too small ones may adapt too slowly.
+# Five numbers, one run each, and two sentences drawn from them: learning is faster with a small $Q$, and with too small a one the filter may adapt too slowly.
 
 # %%
 published = analysis.published("T2")
@@ -246,16 +246,16 @@ Markdown(
 
 # %% [markdown]
 # Above zero a larger $Q$ is slower, as the paper says.
-# So the paper's sentence is borne out for the filter of its text. For the filter of its released code no such trend was found, and the interval leaves room for a very weak one only.
-# Where it is true, the effect is stronger than Table 2 shows.
+# So the paper's sentence is borne out for the filter of its text. For the filter of its released code no such trend was found, and in the paper's direction the interval leaves room only for a very weak one.
+# Streamed, the two ends of the table lie further apart than the paper's own: its last number is less than a third above its first, while of our runs with the largest $Q$ none arrived.
 # Of the other sentence, that too small a $Q$ adapts too slowly, we see no sign within these five values: streamed, the smallest has the lowest mean; refitted, it is one of five alike.
 #
 # ### What $Q$ does to the score
 #
 # Why should the two differ?
-# We let both filters score a CartPole episode of 200 steps, after shorter ones, and ask two things of the scores.
-# Do they go up and down with the returns? That is their *shape*, a correlation, which chapter 03 suspects to matter.
-# And how large are they? That is their root mean square, which the critic has to learn, as chapter 08 suspects.
+# We let both filters score a CartPole episode of 200 steps, after shorter ones, and ask two things about the scores.
+# Do they go up and down with the returns? This is their *shape*, a correlation; chapter 03 suspects that it matters.
+# And how large are they? This is their *size*, the root mean square; the critic has to learn it, and chapter 08 suspects that this matters, too.
 
 # %%
 def portrait(Q: float, mode: str) -> dict[str, float]:
@@ -334,9 +334,9 @@ figures.caption(
 
 # %% [markdown]
 # On the left the colours follow the diagonals: slow towards the lower left, where $Q/R$ is large and the memory short, and fast in the other corner.
-# On the right there are no diagonals. If anything the left column is slow: a small $R$ makes large scores, which the critic has to learn (chapter 11 looks into that). Between neighbours, with so few runs in a cell, most differences are chance.
+# On the right there are no diagonals. If anything the left column is slow: a small $R$ makes large scores, which the critic has to learn (chapter 11 looks into that). Between neighbours, with so few runs in a cell, most differences may well be chance.
 #
-# The moving average has one number to tune instead of two: which share of its memory it gives up per step.
+# The moving average has one number to tune instead of two: the share of its memory that it gives up per step.
 # A streamed filter in its steady state gives up $K_\infty$ per step (D5, chapter 01), so that both searches can be drawn on one axis.
 # The refitted filter starts afresh with every episode and has no such memory.
 
@@ -533,12 +533,12 @@ Markdown(
     + ".")
 
 # %% [markdown]
-# The question of the chapter is in the first two rows of each panel.
-# Between the streamed filter and the moving average no difference was found; a lead of a tenth is just possible, and so is a lag of a quarter.
-# The refitted filter is slower, that is, the cell that eight seeds chose is; with PPO another of its cells had a lower mean on the result seeds, as the first section shows, but to prefer it now would be choosing on the seeds that judge.
+# The first two rows of each panel are about the chapter's question.
+# Between the streamed filter and the moving average no difference was found; the intervals leave room for a lead of about a tenth, and for a lag of a quarter or more.
+# The refitted filter is slower, or rather, the cell that the tuning seeds chose is. With PPO another of its cells had a lower mean on the result seeds, as the first section shows, but to prefer it now would be choosing on the seeds that judge.
 #
-# Nothing was tuned in the last two rows, so that they show how far one gets without tuning.
-# Between the running Z-Score, which remembers everything, and the best moving average no difference was found either: with the actor-critic the search has found its way to what a method without a setting does anyway.
+# Nothing was tuned in the last two rows; they show how far one gets without.
+# Between the running Z-Score, which remembers everything, and the best moving average no difference was found either. With the actor-critic the search ended at so long a memory that it does nearly what a method without any setting does anyway.
 # The per-episode Z-Score is slower with the actor-critic and, if anything, faster with PPO.
 #
 # ### The fairer reading of the text
@@ -562,7 +562,7 @@ pd.DataFrame(fairer).T
 # %% [markdown]
 # With the released settings the stream is far behind the running Z-Score.
 # Tuned, it cannot be told from it, with either learner: most of what was found against the simple stream is due to its settings.
-# No interval speaks for an advantage either, and the method it draws level with has nothing to tune.
+# Nor does either interval show an advantage, and the method it draws level with has nothing to tune.
 # (PPO z-scores its advantages here, which the text does not mention; without that step the stream was not tuned.)
 
 # %% [markdown]
@@ -601,10 +601,10 @@ figures.caption(
 # %% [markdown]
 # ## What this does not show
 #
-# - **Another learning rate.** Grids and winners ran at the released rate, which was never varied here; a score of another size may want another one. A pilot found that rankings can change with it, and a later part of the study will vary it.
+# - **Another learning rate.** Grids and winners ran at the released rate, which was never varied here; a score of another size may want another one. A pilot found that rankings can change with it, and a later part of the study is to vary it.
 # - **Another grid.** This one is ours: the paper does not give its own. A finer one may find better cells, for either method.
 # - **Equal reach.** Equal budgets are not that: the most patient moving average of its grid forgets more slowly than the most patient filter of its own. Both streamed winners lie on the edge of the grid, so that a more patient filter may do better.
-# - **Another task.** Tuned on CartPole says nothing about LunarLander, where returns have both signs and another course within an episode.
+# - **Another task.** Tuning on CartPole says nothing about LunarLander, where returns have both signs and another course within an episode.
 # - **The adaptive variant**, which has a third number, $\alpha$, and a starting $R$ instead of a fixed one. Only $Q$ and $R$ of the simple filter are tuned.
 
 # %% [markdown]
