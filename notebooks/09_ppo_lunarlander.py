@@ -21,7 +21,7 @@
 #
 # *For* readers who plan experiments: how many seeds does a question need?
 # *Know first:* chapters 05 to 08.
-# *Runs in* about three minutes from the recorded runs; hours on two cores from nothing.
+# *Runs in* a minute or two from the recorded runs; hours on two cores from nothing.
 # Previous: [08 PPO on CartPole](08_ppo_cartpole.ipynb) · Next: [10 Process noise, and tuning](10_process_noise.ipynb)
 
 # %% [markdown]
