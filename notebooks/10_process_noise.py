@@ -21,7 +21,7 @@
 #
 # *For* readers who tune things, and readers who read tables of tuned things.
 # *Know first:* chapter 02 (the steady state), chapters 05 and 08.
-# *Runs in* about two minutes from the recorded runs; about an hour on two cores from nothing.
+# *Runs in* about a minute from the recorded runs; about an hour on two cores from nothing.
 # Previous: [09 PPO on LunarLander](09_ppo_lunarlander.ipynb) · Next: [11 The replication report](11_replication_report.ipynb)
 
 # %% [markdown]
