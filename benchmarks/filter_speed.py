@@ -1,4 +1,4 @@
-"""How fast the filters are: beside filterpy on one stream, on many streams at once, and in memory.
+"""How fast the filters are: beside filterpy on one stream, on many streams at once, in memory; estimates of the noise.
 
 Run as `python benchmarks/filter_speed.py`; it ends with exit code 1 if a target is missed.
 """
@@ -11,7 +11,9 @@ from collections.abc import Callable
 
 import numpy as np
 from filterpy import kalman
+from statsmodels.tsa.statespace.structural import UnobservedComponents
 
+from kscore import filters
 from kscore.filters import START, adaptive_filter_series, filter_series
 
 Q, R = 1e-2, 1.0
@@ -22,6 +24,9 @@ MANY_REPEATS = 15
 
 RATIO_TARGET = 20.0  # times filterpy's fastest way, for filter_series
 RATE_TARGET = 30.0  # million updates a second, many streams together
+MOMENTS_TARGET = 2.0  # µs per observation, the noise followed by moments
+BANK_TARGET = 20.0  # and by a bank of eight
+OBSERVED = 1_000  # observations of which the noise is estimated
 GROWTH_TARGET = 1.1  # bytes per update at 4T over bytes per update at T
 
 Filter = Callable[[np.ndarray], object]
@@ -103,6 +108,42 @@ def many_streams(rng: np.random.Generator) -> list[Row]:
     return [(f"{title}, {name}", z.size / best[name] / 1e6, "M updates / s", RATE_TARGET, True) for name in OURS]
 
 
+def statsmodels_fit(z: np.ndarray) -> filters.Noise:
+    R, Q = UnobservedComponents(z, "local level").fit(disp=False).params
+    return filters.Noise(Q, R)
+
+
+ESTIMATES = {"likelihood": filters.estimate_noise, "moments": lambda z: filters.estimate_noise(z, "moments"),
+             "statsmodels": statsmodels_fit}
+
+
+def follow_moments(z: np.ndarray) -> filters.Noise:
+    moments = filters.Moments()
+    for value in z.tolist():
+        moments = filters.follow_moments(moments, value)
+    return filters.solve_moments(moments.square, moments.product)
+
+
+def follow_bank(z: np.ndarray) -> tuple[filters.Noise, filters.Belief]:
+    bank = filters.start_bank(float(z[0]))
+    for value in z[1:].tolist():
+        bank = filters.follow_bank(bank, value)
+    return filters.bank_noise(bank), filters.bank_belief(bank)
+
+
+def estimates(rng: np.random.Generator) -> list[Row]:
+    z = np.cumsum(rng.normal(0, Q**0.5, OBSERVED)) + rng.normal(0, R**0.5, OBSERVED)
+    ours, theirs = (filters.local_level_likelihood(z, *ESTIMATES[name](z)) for name in ("likelihood", "statsmodels"))
+    assert ours >= theirs - 0.01 and filters.concentrated_likelihood(z, Q / R) <= ours  # or one of them is wrong
+    best = best_seconds(ESTIMATES, z, REPEATS)
+    steps = best_seconds({"moments": follow_moments, "a bank of eight": follow_bank}, z, MANY_REPEATS)
+    rows = [(f"Q and R of {OBSERVED:,} observations, {name}", taken * 1e3, "ms", None, False)
+            for name, taken in best.items()]
+    rows.append(("likelihood vs statsmodels", best["statsmodels"] / best["likelihood"], "times faster", None, True))
+    return rows + [(f"one observation more, {name}", taken / OBSERVED * 1e6, "µs", target, False)
+                   for (name, taken), target in zip(steps.items(), (MOMENTS_TARGET, BANK_TARGET), strict=True)]
+
+
 def memory(rng: np.random.Generator) -> list[Row]:
     rows: list[Row] = []
     for name, function in OURS.items():
@@ -135,7 +176,7 @@ def table(rows: list[Row]) -> str:
 
 def main() -> int:
     rng = np.random.default_rng(0)
-    rows = one_stream(rng) + many_streams(rng) + memory(rng)
+    rows = one_stream(rng) + many_streams(rng) + estimates(rng) + memory(rng)
     print(table(rows))
     return 1 if any("MISSED" in verdict(row) for row in rows) else 0
 

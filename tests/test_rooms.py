@@ -16,8 +16,10 @@ PACKAGE = Path(kscore.__file__).parent
 
 # Rooms, and inside them modules, each of which may use what stands before it. A package's own `__init__` stands after
 # all of its modules: those that look at it would look at what is built on them.
-FIRST = ["checks", "filters", "normalizers", "project", "journal", "progress", "console", "provenance"]
+FIRST = ["checks", "project", "journal", "progress", "console", "provenance"]
 ROOMS = {
+    "filters": ["level", "noise", "slope"],
+    "normalizers": ["base", "steps", "episodes"],
     "rl": ["environments", "cartpoles", "config", "networks", "policies", "algorithms", "training"],
     "study": ["plan", "records", "store", "cluster", "workers", "running", "migrate"],
     "analysis": ["stats", "verdicts", "comparisons", "claims", "multiverse", "baselines"],

@@ -1,77 +1,14 @@
-"""Normalizers: one episode's returns in, scores of the same length out.
+"""Normalizers that look at returns one by one: the Z-Scores and the K-Score of the paper."""
 
-Every normalizer here holds each return against a *centre* and divides by a *scale*, score = (return - centre) / scale.
-They differ only in where the two come from, which is all that a subclass says:
-
-    >>> normalizer = make("kscore", variant="adaptive", mode="stream", Q=0.01, R=0.1)
-    >>> scores = normalizer([3.0, 2.0, 1.0])
-
-What a normalizer learns stays in it from episode to episode, until it is saved (`state_dict`), restored
-(`load_state_dict`) or held still (`frozen = True`: it goes on scoring and stops learning).
-
-A class of your own, a dataclass that extends `Normalizer`, is named by where it stands: `make("my_module:MyScore")`.
-Labels such as P4 or R1 name facts of the paper and of its release; chapter 00 lists them.
-"""
-
-from collections.abc import Callable
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import partial
-from typing import ClassVar, Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 
 from kscore import checks
 from kscore.filters import Belief, Filtered, adaptive_filter_checked, filter_checked
-
-
-class Scaling(NamedTuple):
-    """What each return of an episode is held against: numbers, or arrays with one entry a return."""
-
-    centre: float | np.ndarray
-    scale: float | np.ndarray
-
-
-@dataclass
-class Normalizer:
-    """The common part: check, learn or recall the scaling, score.
-
-    A subclass says in `state` which attributes hold what it has learned, numbers or arrays, and how each is checked
-    when it is loaded: a function that takes a name and a value and returns the value, or raises ValueError.
-    """
-
-    name: ClassVar[str]
-    state: ClassVar[dict[str, Callable[[str, object], object]]] = {}
-    frozen: bool = field(default=False, init=False)
-
-    def __call__(self, returns: np.ndarray) -> np.ndarray:
-        """Score one episode's returns, (time,), learning from them first unless frozen."""
-        returns = checks.series("returns", returns)
-        centre, scale = self.recall(returns) if self.frozen else self.learn(returns)
-        return (returns - centre) / scale
-
-    def learn(self, returns: np.ndarray) -> Scaling:
-        """Take in an episode and say what each of its returns is held against."""
-        return self.recall(returns)
-
-    def recall(self, returns: np.ndarray) -> Scaling:
-        """Say what each return is held against by what is known already; change nothing."""
-        raise NotImplementedError
-
-    def state_dict(self) -> dict[str, float | list]:
-        """Return what was learned, as plain numbers and lists of numbers that survive JSON."""
-        return {key: np.asarray(getattr(self, key)).tolist() for key in self.state}
-
-    def load_state_dict(self, state: dict[str, float | list]) -> None:
-        """Go on from what another normalizer of the same kind has learned; a bad state changes nothing."""
-        if set(state) != set(self.state):
-            name = getattr(self, "name", type(self).__name__)
-            raise ValueError(f"state of {name} must have the keys {sorted(self.state)}, got {list(state)}")
-        checked = {key: check(f"state[{key!r}]", state[key]) for key, check in self.state.items()}
-        for key, value in checked.items():
-            setattr(self, key, value)
-
-
-positive_variance = partial(checks.variance, positive=True)
+from kscore.normalizers.base import Normalizer, Scaling, positive_variance
 
 
 @dataclass
@@ -227,43 +164,3 @@ class KScore(Normalizer):
         if self.variant == "simple":
             return filter_checked(returns, self.Q, self.R, start)
         return adaptive_filter_checked(returns, self.Q, self.noise, self.alpha, start, self.R_timing)
-
-
-NORMALIZERS: dict[str, type[Normalizer]] = {kind.name: kind for kind in (NoNormalizer, ZScore, Running, Ema, KScore)}
-
-
-def make(name: str, **options: object) -> Normalizer:
-    """Make a normalizer by its name ("none", "zscore", "running", "ema", "kscore" or "package.module:Class")."""
-    kind, allowed = _kind(name), option_names(name)
-    for option in options:
-        if not allowed:
-            raise ValueError(f"normalizer {name!r} takes no options, got {option!r}")
-        checks.choice(f"option of normalizer {name!r}", option, allowed)
-    for f in fields(kind):
-        if f.init and f.name not in options and f.default is MISSING and f.default_factory is MISSING:
-            raise ValueError(f"normalizer {name!r} must be given the option {f.name!r}, got {options}")
-    return kind(**options)
-
-
-def option_names(name: str) -> list[str]:
-    """Return the names of the options of a normalizer."""
-    return [f.name for f in fields(_kind(name)) if f.init]
-
-
-def _kind(name: str) -> type[Normalizer]:
-    if isinstance(name, str) and ":" in name:
-        kind = checks.outside("normalizer", name, Normalizer)
-        if "__dataclass_fields__" not in vars(kind):  # every subclass inherits those of its base
-            raise ValueError(f"normalizer must name a dataclass, so that its options are known, got {name!r}")
-        return kind
-    return NORMALIZERS[checks.choice("normalizer", name, NORMALIZERS)]
-
-
-def spelled_out(name: str, **options: object) -> dict[str, object]:
-    """Return the name of a normalizer with every option that it has, defaults included, each as it was checked."""
-    made = make(name, **options)
-    return {"name": name} | {option: _plain(getattr(made, option)) for option in option_names(name)}
-
-
-def _plain(value: object) -> object:
-    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value

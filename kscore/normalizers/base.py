@@ -1,0 +1,60 @@
+"""What all normalizers have in common: check, learn or recall a centre and a scale, score."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from kscore import checks
+
+
+class Scaling(NamedTuple):
+    """What each return of an episode is held against: numbers, or arrays with one entry a return."""
+
+    centre: float | np.ndarray
+    scale: float | np.ndarray
+
+
+@dataclass
+class Normalizer:
+    """The common part: check, learn or recall the scaling, score.
+
+    A subclass says in `state` which attributes hold what it has learned, numbers or arrays, and how each is checked
+    when it is loaded: a function that takes a name and a value and returns the value, or raises ValueError.
+    """
+
+    name: ClassVar[str]
+    state: ClassVar[dict[str, Callable[[str, object], object]]] = {}
+    frozen: bool = field(default=False, init=False)
+
+    def __call__(self, returns: np.ndarray) -> np.ndarray:
+        """Score one episode's returns, (time,), learning from them first unless frozen."""
+        returns = checks.series("returns", returns)
+        centre, scale = self.recall(returns) if self.frozen else self.learn(returns)
+        return (returns - centre) / scale
+
+    def learn(self, returns: np.ndarray) -> Scaling:
+        """Take in an episode and say what each of its returns is held against."""
+        return self.recall(returns)
+
+    def recall(self, returns: np.ndarray) -> Scaling:
+        """Say what each return is held against by what is known already; change nothing."""
+        raise NotImplementedError
+
+    def state_dict(self) -> dict[str, float | list]:
+        """Return what was learned, as plain numbers and lists of numbers that survive JSON."""
+        return {key: np.asarray(getattr(self, key)).tolist() for key in self.state}
+
+    def load_state_dict(self, state: dict[str, float | list]) -> None:
+        """Go on from what another normalizer of the same kind has learned; a bad state changes nothing."""
+        if set(state) != set(self.state):
+            name = getattr(self, "name", type(self).__name__)
+            raise ValueError(f"state of {name} must have the keys {sorted(self.state)}, got {list(state)}")
+        checked = {key: check(f"state[{key!r}]", state[key]) for key, check in self.state.items()}
+        for key, value in checked.items():
+            setattr(self, key, value)
+
+
+positive_variance = partial(checks.variance, positive=True)

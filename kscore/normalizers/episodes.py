@@ -1,0 +1,166 @@
+"""The K-Score one level up: a filter over episodes, not over the steps of one."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Literal
+
+import numpy as np
+
+from kscore import checks
+from kscore.filters import (
+    BANK,
+    Bank,
+    Moments,
+    Trend,
+    bank_weights,
+    follow_bank,
+    follow_moments,
+    predict_trend,
+    solve_moments,
+    start_bank,
+    update_trend,
+)
+from kscore.normalizers.base import Normalizer, Scaling, positive_variance
+
+FAR = 3.0  # deviations: a robust level takes what is further off as if it were so far off
+SLOPE_SHARE = 0.01  # variance of the slope's drift, as a share of the level's
+LONG_ENOUGH = 5  # episodes before it is known what is far off, or how restless the level is
+
+
+@dataclass
+class EpisodeScore(Normalizer):
+    """Hold a whole episode against what was believed before it: one Kalman filter over *episodes*.
+
+    One filter follows the level of the episodes' returns, with one observation per episode; a second one the logarithm
+    of their mean square around it, the scale. All returns of an episode have the same centre and the same scale.
+
+    `judge`: "prior" takes both as they were before the episode: nothing in them was decided by its actions, so that the
+    whole expected gradient is kept. "posterior" lets the episode take part in judging itself.
+    `noise`: only the ratio Q/R decides the gain. "fixed" keeps it at `ratio`, "learned" follows the moments of the
+    differences, "bank" lets eight filters compete by their likelihood. No scale of the rewards matters to any of them.
+    `level`: the episode's "mean" return is followed, or its "first". `transform`: "symlog" follows its logarithm.
+    `slope`: the level has a direction. `robust`: an episode that is far off counts as if it were three deviations off.
+    `by_length`: the mean of a long episode is trusted more than that of a short one.
+    The first episode of all has no belief before it, and is judged by itself.
+    """
+
+    name = "episode"
+    judge: Literal["prior", "posterior"] = "prior"
+    noise: Literal["fixed", "learned", "bank"] = "fixed"
+    ratio: float = 0.1
+    level: Literal["mean", "first"] = "mean"
+    transform: Literal["none", "symlog"] = "none"
+    slope: bool = False
+    robust: bool = False
+    by_length: bool = False
+    eps: float = 1e-8
+    episodes: int = field(default=0, init=False)  # seen so far
+    length: float = field(default=0.0, init=False)  # mean length of an episode
+    centre: np.ndarray = field(init=False)  # (5, filters) what is known of the level: a Bank, or a Trend
+    spread: np.ndarray = field(init=False)  # (5, filters) the same of the logarithm of the mean square
+    moments: np.ndarray = field(init=False)  # (2, 5) of the differences of both, where the noise is learned
+
+    def __post_init__(self) -> None:
+        checks.choice("judge", self.judge, ("prior", "posterior"))
+        checks.choice("noise", self.noise, ("fixed", "learned", "bank"))
+        checks.choice("level", self.level, ("mean", "first"))
+        checks.choice("transform", self.transform, ("none", "symlog"))
+        for name in ("slope", "robust", "by_length"):
+            checks.flag(name, getattr(self, name))
+        if self.slope and self.noise != "fixed":
+            raise ValueError(f"noise must be 'fixed' with a slope, got {self.noise!r}")
+        self.ratio, self.eps = positive_variance("ratio", self.ratio), positive_variance("eps", self.eps)
+        filters = len(BANK) if self.noise == "bank" else 1
+        self.centre, self.spread, self.moments = np.zeros((5, filters)), np.zeros((5, filters)), np.zeros((2, 5))
+
+    @property
+    def state(self) -> dict[str, Callable[[str, object], object]]:
+        """What is learned, and how it is checked: the shape depends on how many filters there are."""
+        return {"episodes": partial(checks.whole, low=0), "length": partial(checks.number, low=0),
+                **{name: partial(checks.array, shape=getattr(self, name).shape)
+                   for name in ("centre", "spread", "moments")}}
+
+    def recall(self, returns: np.ndarray) -> Scaling:
+        if not self.episodes:
+            centre = float(returns.mean() if self.level == "mean" else returns[0])
+            square = float(np.mean((returns - centre) ** 2))
+        else:
+            centre = self._back(self._expected())
+            square = math.exp(self._belief(self.spread)) if self.spread[1].any() else 0.0
+        return Scaling(centre, math.sqrt(square) + self.eps if square else 1.0)
+
+    def learn(self, returns: np.ndarray) -> Scaling:
+        before = self.recall(returns)
+        self._follow_level(returns)
+        self.episodes += 1
+        self.length += (len(returns) - self.length) / self.episodes
+        centre = before.centre if self.judge == "prior" else self._back(self._expected())
+        self._follow_spread(float(np.mean((returns - centre) ** 2)))
+        return before if self.judge == "prior" else self.recall(returns)
+
+    # The level
+
+    def _follow_level(self, returns: np.ndarray) -> None:
+        seen = float(returns.mean() if self.level == "mean" else returns[0])
+        z = math.copysign(math.log1p(abs(seen)), seen) if self.transform == "symlog" else seen
+        if self.robust and self.episodes >= LONG_ENOUGH:
+            z = self._not_too_far(z)
+        noise = self.length / len(returns) if self.by_length and self.episodes else 1.0
+        if self.slope:
+            self.centre[:, 0] = self._trend(z, noise)
+        else:
+            self.centre = self._followed(self.centre, 0, z, noise, begun=self.episodes > 0)
+
+    def _trend(self, z: float, noise: float) -> Trend:
+        if not self.episodes:
+            return Trend(z, 0.0, 1.0, 0.0, SLOPE_SHARE * self.ratio)
+        prior = predict_trend(Trend(*self.centre[:, 0].tolist()), self.ratio, SLOPE_SHARE * self.ratio)
+        return update_trend(prior, z, noise)
+
+    def _expected(self) -> float:
+        """Return the level that the next episode is expected at."""
+        return float(self.centre[0, 0] + self.centre[1, 0]) if self.slope else self._belief(self.centre)
+
+    def _not_too_far(self, z: float) -> float:
+        """Return what was seen, moved to within a few of the deviations that were seen so far."""
+        if self.slope or not self.centre[4].all():
+            return z
+        count = self.centre[2, 0]
+        weight = bank_weights(self._bank(self.centre, 0))
+        mean = float(weight @ self.centre[0])
+        far = FAR * math.sqrt(float(weight @ ((self.centre[1] + self._ratios() + 1) * self.centre[4])) / count)
+        return min(max(z, mean - far), mean + far)
+
+    def _back(self, level: float) -> float:
+        return math.copysign(math.expm1(min(abs(level), 700.0)), level) if self.transform == "symlog" else level
+
+    # The spread
+
+    def _follow_spread(self, square: float) -> None:
+        if square > 0:  # equal returns, all on the centre, say nothing of the scale
+            self.spread = self._followed(self.spread, 1, math.log(square), 1.0, begun=bool(self.spread[1].any()))
+
+    # A bank of one or more filters, as the rows of an array
+
+    def _followed(self, rows: np.ndarray, which: int, z: float, noise: float, *, begun: bool) -> np.ndarray:
+        if self.noise == "learned":
+            self.moments[which] = follow_moments(Moments(*self.moments[which].tolist()), z)
+        bank = follow_bank(self._bank(rows, which), z, noise=noise) if begun else start_bank(z, self._ratios(which))
+        return np.array([bank.mean, bank.var, np.full(len(bank.mean), bank.count), bank.logs, bank.squares])
+
+    def _bank(self, rows: np.ndarray, which: int) -> Bank:
+        mean, var, count, logs, squares = rows
+        return Bank(self._ratios(which), mean, var, float(count[0]), logs, squares)
+
+    def _ratios(self, which: int = 0) -> np.ndarray:
+        if self.noise == "bank":
+            return np.array(BANK)
+        seen, _, _, square, product = self.moments[which].tolist()
+        if self.noise == "fixed" or seen < LONG_ENOUGH or not square:
+            return np.array([self.ratio])
+        return np.clip([solve_moments(square, product).ratio], BANK[0], BANK[-1])
+
+    def _belief(self, rows: np.ndarray) -> float:
+        return float(bank_weights(self._bank(rows, 0)) @ rows[0]) if rows.shape[1] > 1 else float(rows[0, 0])
