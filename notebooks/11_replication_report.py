@@ -95,7 +95,8 @@ def sized(name: str) -> plan.Part:
 
 
 unused = ("tuned", "tuning_actor_critic_ema", "tuning_ppo_ema")
-parts = {name: sized(name) for name in plan.PARTS if not name.startswith(unused)}
+needed = [name for name in plan.chosen(["11"]) if not name.startswith(unused)]
+parts = {name: sized(name) for name in needed}
 with study.processes() as executor:
     runs = {
         name: study.runs(part, store, executor, archive=archive)

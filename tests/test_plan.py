@@ -51,14 +51,20 @@ IN_WORDS = {  # what the plan says of the arms of a part, and which those are; n
     "PPO, simple K-Score, R = 1, Q = 1e-4, 1e-3, 1e-2, 1e-1, 1": [f"Q = {float(Q):g}, R = 1" for Q in NOISES],
     "simple K-Score, Q in {1e-4 ... 1} × R in {1e-2 ... 100}, 25 cells": GRID,
     "the moving average with 25 decays": 25,
+    "zscore, running, episode filter: on returns, learned, bank":
+        ["zscore", "running", "episode", "episode_learned", "episode_bank"],
+    "zscore and running with advantages z-scored and not; episode filter: on returns with advantages z-scored, on "
+    "returns, on advantages, on both, on both learned, on both bank":
+        ["zscore", "zscore_plain", "running", "running_plain", "episode_z", "episode", "episode_advantages",
+         "episode_both", "episode_learned", "episode_bank"],
     "the best cell of each of the three grids (lowest restricted mean; on a tie the first in the grid's order)":
         ["kscore", "refit", "ema"],
 }
 
 
 def rows(table):
-    """The cells of the table of the plan that begins with these words."""
-    lines = PLAN.split(f"\n{table}")[1].split("\n\n")[0].splitlines()[2:]
+    """The cells of the tables of the plan that begin with these words."""
+    lines = [line for text in PLAN.split(f"\n{table}")[1:] for line in text.split("\n\n")[0].splitlines()[2:]]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 
 
@@ -80,8 +86,8 @@ def test_the_parts_are_those_of_the_plan_with_their_arms_and_seeds():
     for name, (arms, seeds) in planned.items():
         found = tuned_part(name) if name in TUNED else EVERY[name]
         assert len(found.configs) == arms if isinstance(arms, int) else list(found.configs) == arms
-        first = TUNING.first if seeds.endswith(" tuning") else RESULTS.first
-        assert found.seeds == range(first, first + int(seeds.removesuffix(" tuning")))
+        first = TUNING.first if seeds.endswith(" tuning") else 4000 if seeds.endswith(" from 4000") else RESULTS.first
+        assert found.seeds == range(first, first + int(seeds.split()[0]))
 
 
 def test_the_seeds_are_those_of_the_plan():
@@ -122,7 +128,7 @@ def test_results_tuning_and_live_runs_share_no_seed():
                        for tuned in (False, True))
     assert not results & tuning
     assert min(results) >= 1000  # development used the seeds below
-    assert max(results | tuning) < LIVE
+    assert not (results | tuning) & set(range(LIVE, LIVE + 1000))
 
 
 @every_part
@@ -372,24 +378,27 @@ def test_a_chapter_reads_the_parts_that_the_plan_gives_it(chapter):
     number = int(chapter.stem[:2])
     read = list(asked_for(chapter))
     if number == plan.REPORT:
-        assert set(read) == {None, *TUNED} and "plan.PARTS" in chapter.read_text(encoding="utf-8")
+        assert set(read) == {None, *TUNED} and 'plan.chosen(["11"])' in chapter.read_text(encoding="utf-8")
     else:
         assert set(read) == {name for name, declared in PARTS.items() if number in declared.chapters}
 
 
-@pytest.mark.parametrize("number", [5, 6, 7, 8, 9, 10])
+@pytest.mark.parametrize("number", [5, 6, 7, 8, 9, 10, 12, 13])
 def test_a_chapter_means_its_parts(number):
     own = [name for name, declared in PARTS.items() if number in declared.chapters]
     assert own and plan.chosen([f"{number:02}"]) == plan.chosen([str(number)]) == own
 
 
-def test_the_report_means_everything():
-    assert plan.chosen(["11"]) == list(PARTS)
+REPLICATION = [name for name in PARTS if not name.startswith("episodes")]
 
 
-@pytest.mark.parametrize("number", ["03", "0", "12", "99"])
+def test_the_report_means_all_of_the_replication():
+    assert plan.chosen(["11"]) == REPLICATION
+
+
+@pytest.mark.parametrize("number", ["03", "0", "99"])
 def test_a_chapter_without_experiments_gets_a_sentence(number):
-    with pytest.raises(ValueError, match=f"chapter with experiments must be one of '5', .*'11', got '{int(number)}'"):
+    with pytest.raises(ValueError, match=f"chapter with experiments must be one of '5', .*'11', .*got '{int(number)}'"):
         plan.chosen([number])
 
 
@@ -614,7 +623,11 @@ def check(record):
             assert status == "diverged" and record["reason"]
 
 
-@pytest.mark.parametrize("name", PARTS)
+RECORDED = [name for name in PARTS if name in REPLICATION or (ARCHIVE / f"{name}.jsonl").exists()]
+"""The replication is complete; what goes beyond it grows, balanced by seeds."""
+
+
+@pytest.mark.parametrize("name", RECORDED)
 def test_the_archive_holds_the_planned_runs_of_a_part_and_each_agrees_with_itself(name):
     part = tuned_part(name) if name in TUNED else EVERY[name]
     records = [orjson.loads(line) for line in (ARCHIVE / part.file).read_bytes().splitlines()]
@@ -622,13 +635,15 @@ def test_the_archive_holds_the_planned_runs_of_a_part_and_each_agrees_with_itsel
     for record in records:
         check(record)
     found = Counter((configuration(record)[1], record["seed"]) for record in records)
-    assert found == Counter(key(config, seed) for config in part.configs.values() for seed in part.seeds)
-    assert len(records) == part.runs
+    planned = Counter(key(config, seed) for config in part.configs.values() for seed in part.seeds)
+    assert found <= planned
+    if name in REPLICATION:
+        assert found == planned and len(records) == part.runs
 
 
 def test_the_archive_holds_nothing_else():
-    assert {path.name for path in ARCHIVE.iterdir()} == {f"{name}.jsonl" for name in PARTS} | {".gitkeep"}
-    parts = [tuned_part(name) if name in TUNED else EVERY[name] for name in PARTS]
+    assert {path.name for path in ARCHIVE.iterdir()} == {f"{name}.jsonl" for name in RECORDED} | {".gitkeep"}
+    parts = [tuned_part(name) if name in TUNED else EVERY[name] for name in REPLICATION]
     assert sum(part.runs for part in parts) == 5640
 
 

@@ -30,7 +30,8 @@ class Seeds(NamedTuple):
 RESULTS = Seeds(1000, 50)  # results on CartPole
 LUNAR_RESULTS = Seeds(1000, 10)
 TUNING = Seeds(2000, 8)  # settings are chosen on these; no result uses them
-LIVE = 3000  # the first of the seeds that chapters train before the reader's eyes
+LIVE = 3000  # the first of the seeds that chapters train before the reader's eyes, up to 3999
+EPISODE_RESULTS = Seeds(4000, 50)  # results of the filters over episodes
 
 BASELINES = {name: {"name": name} for name in ("none", "zscore", "running", "ema")}
 KALMAN_ARMS = {
@@ -40,6 +41,11 @@ KALMAN_ARMS = {
 }
 ARMS = (*BASELINES, *KALMAN_ARMS)
 LUNAR_ARMS = ("none", "zscore", "running", "refit", "adaptive_refit", "adaptive")
+
+EPISODE_ARMS = ("zscore", "zscore_plain", "running", "running_plain", "episode_z", "episode", "episode_advantages",
+                "episode_both", "episode_learned", "episode_bank")
+"""The arms of the filter over episodes, and what it is held against; REINFORCE, without advantages, has fewer."""
+SLOWER = 0.003  # beside the released learning rate
 
 TABLE_2 = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 """The process noises of the paper's Table 2, at R = 1."""
@@ -144,12 +150,36 @@ def released_lunar(**changes: object) -> Arms:
             for name, options in settings.items()}
 
 
+def one_level_up(algorithm: str, env: str = "CartPole-v1", names: Iterable[str] | None = None,
+                 **changes: object) -> Arms:
+    """Return the arms of a filter over episodes: on the returns, on the advantages, on both; fixed, learned, a bank.
+
+    A name that ends in `_z` has its advantages z-scored per episode, and so have "zscore" and "running"; all others go
+    without. "learned" and "bank" stand at both doors, with REINFORCE at that of the returns, the only one it has.
+    """
+    preset = replace(RunConfig.preset(env, algorithm), normalize_advantages=False, **changes)
+    if names is None:
+        names = EPISODE_ARMS if algorithm != "reinforce" else ("zscore", "running", "episode", *EPISODE_ARMS[-2:])
+    return {name: _one_level_up(preset, checks.choice("arm", name, EPISODE_ARMS)) for name in names}
+
+
+def _one_level_up(preset: RunConfig, name: str) -> RunConfig:
+    kind, _, where = name.partition("_")
+    has_critic = preset.algorithm != "reinforce"
+    if kind != "episode":
+        return replace(preset, normalizer={"name": kind}, normalize_advantages=has_critic and where != "plain")
+    options = {"name": "episode"} | ({"noise": where} if where in ("learned", "bank") else {})
+    at_advantages = has_critic and where in ("advantages", "both", "learned", "bank")
+    return replace(preset, normalizer={"name": "none"} if where == "advantages" else options,
+                   advantage_normalizer=options if at_advantages else None, normalize_advantages=where == "z")
+
+
 # The parts
 
 class Declared(NamedTuple):
     """A part of the study as it was planned."""
 
-    chapters: tuple[int, ...]  # that read it, beside the report, which reads all
+    chapters: tuple[int, ...]  # that read it, beside the report, which reads all of the replication
     seeds: Seeds
     arms: Callable[..., Arms]  # from changes that are made to all of them
 
@@ -178,10 +208,13 @@ PARTS: dict[str, Declared] = {
     "tuning_ppo_ema": Declared((10,), TUNING, partial(ema_grid, "ppo")),
     "tuned_actor_critic": Declared((10,), RESULTS, tuned),
     "tuned_ppo": Declared((10,), RESULTS, tuned),
+    **{f"episodes_{algorithm}{suffix}": Declared((12, 13), EPISODE_RESULTS, partial(one_level_up, algorithm, **rate))
+       for suffix, rate in (("", {}), ("_slower", {"learning_rate": SLOWER}))
+       for algorithm in ("reinforce", "actor_critic", "gae", "ppo")},
 }
 """Every part of the study, the longest runs first. The arms of a tuned part are the winners of its grids."""
 
-REPORT = 11  # the chapter that reads every part
+REPORT = 11  # the chapter that reads every part of the replication
 
 
 class Part(NamedTuple):
@@ -236,7 +269,8 @@ def chosen(patterns: Iterable[str] = ()) -> list[str]:
 def _of_chapter(number: int) -> list[str]:
     known = sorted({chapter for declared in PARTS.values() for chapter in declared.chapters} | {REPORT})
     checks.choice("chapter with experiments", str(number), map(str, known))
-    return [name for name, declared in PARTS.items() if number in (*declared.chapters, REPORT)]
+    return [name for name, declared in PARTS.items()
+            if number in declared.chapters or (number == REPORT and declared.chapters[0] < REPORT)]
 
 
 # What the claims of the paper are judged by
