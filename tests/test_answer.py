@@ -49,6 +49,7 @@ def test_what_is_recommended_is_what_the_archive_says():
     z_scored, not_z_scored = (analysis.restricted_means(study.runs(plan.part(part)))
                               for part in ("cartpole_gae", "cartpole_gae_switched"))
     assert all(z_scored[arm] < not_z_scored[arm] for arm in ("zscore", "running", "ema"))
+    assert 0.8 < z_scored["zscore"] / not_z_scored["none"] < 1.25
 
 
 # Publishing

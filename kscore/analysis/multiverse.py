@@ -24,8 +24,8 @@ RANKINGS: dict[str, dict[str, str]] = {
     "GAE, CartPole": {"advantages z-scored": "cartpole_gae", "advantages not z-scored": "cartpole_gae_switched",
                       "advantages normalized instead of returns": "cartpole_gae_advantages"},
     "PPO, CartPole": {"advantages z-scored": "cartpole_ppo", "advantages not z-scored": "cartpole_ppo_switched"},
-    "Actor-critic, LunarLander": {"as released": "lunarlander_actor_critic"},
-    "PPO, LunarLander": {"as released": "lunarlander_ppo"},
+    "Actor-critic, LunarLander": {"advantages z-scored": "lunarlander_actor_critic"},
+    "PPO, LunarLander": {"advantages z-scored": "lunarlander_ppo"},
 }
 """The rankings of the paper, and the parts of the study that could be meant by each."""
 
