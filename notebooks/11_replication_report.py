@@ -1038,7 +1038,8 @@ Markdown(f"""
 {tally(rankings.released_verdict)}.{aside}
 With the released settings, the filter of Algorithm 1 took {slowest[0]:.1f} to
 {slowest[1]:.1f} times as many episodes, up to the cap, on CartPole as a running
-Z-Score, depending on the learner (n = {seeds} per arm); with a longer memory, tuned on a grid, it comes near
+Z-Score, depending on the learner (n = {seeds} per arm); with a longer memory, tuned on
+a grid, it comes near
 it (actor-critic: factor {patient.factor:.2f}, where above 1 the filter is faster). The
 per-episode filter of the released code cannot be told from the Z-Score beside it with
 REINFORCE ({factor_of("E1.1", "released"):.2f}) and GAE
@@ -1046,7 +1047,8 @@ REINFORCE ({factor_of("E1.1", "released"):.2f}) and GAE
 ({factor_of("E4.1", "released"):.2f}). On LunarLander no form of the filter was found to
 be faster (n = {lunar_seeds} per arm).
 
-**What to use instead**, read off the same runs at the released learning rates: a *running* Z-Score of the
+**What to use instead**, read off the same runs at the released learning rates: a
+*running* Z-Score of the
 returns with REINFORCE ({running["cartpole_reinforce"]:.2f} over the per-episode one)
 and a plain actor-critic ({running["cartpole_actor_critic"]:.2f}); with PPO the
 *per-episode* Z-Score (the running one: {running["cartpole_ppo"]:.2f}), and z-scored
