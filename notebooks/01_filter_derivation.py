@@ -376,7 +376,7 @@ Image(figures.filter_film(Q=Q, R=R, P0=4 * R, form="png"), alt=(
 # ## From scratch, then imported
 #
 # We have derived a formula and programmed it, and both can go wrong.
-# So we hold our lines against three others that share as little as possible: `kscore`, an independent library (`filterpy`, written by others, for general matrices), and Bayes' rule by brute force.
+# So we hold our lines against three others that share as little as possible: `kscore`, an independent library (`statsmodels`, written by others, for state-space models of any size), and Bayes' rule by brute force.
 # If we had derived the wrong formula, the brute force would tell; if we had programmed the right formula wrongly, the peer would.
 
 # %%
@@ -384,17 +384,18 @@ ours = filters.filter_series(observed, Q, R)
 mine = np.array([(x, P) for x, P, _ in my_filter(observed, Q, R)])
 
 # %% [markdown]
-# The peer knows nothing of scalars: it multiplies 1 × 1 matrices, and updates the covariance by a formula of its own (the "Joseph form").
-# It is installed with the tests (`pip install filterpy`), not with the collection itself.
+# The peer knows nothing of scalars: it multiplies 1 × 1 matrices, in compiled code of its own.
+# It calls our model the *local level* and starts from the first prior, $x_1^- = x_0$ with the variance $P_0 + Q$.
 
 # %%
-from filterpy.kalman import KalmanFilter
+from statsmodels.tsa.statespace.structural import UnobservedComponents
 
-peer = KalmanFilter(dim_x=1, dim_z=1)
-peer.F, peer.H = np.eye(1), np.eye(1)
-peer.x, peer.P = np.zeros((1, 1)), np.eye(1)
-peer.Q, peer.R = np.array([[Q]]), np.array([[R]])
-peer_means, peer_vars, _, _ = peer.batch_filter(observed)
+peer = UnobservedComponents(observed, "local level")
+peer.ssm.initialize_known(np.zeros(1), np.eye(1) * (1 + Q))
+peer.ssm.tolerance = 0  # let no gain settle early
+peer_path = peer.filter([R, Q])
+peer_means = np.ravel(peer_path.filtered_state)
+peer_vars = np.ravel(peer_path.filtered_state_cov)
 
 # %% [markdown]
 # The third knows no filter at all.
@@ -412,9 +413,9 @@ for z_t in observed[:30]:
 
 # %% tags=["hide-input"]
 reference = np.column_stack([ours.mean, ours.var])
-peers = np.column_stack([peer_means.ravel(), peer_vars.ravel()])
+peers = np.column_stack([peer_means, peer_vars])
 gaps = {"our own lines": np.abs(mine - reference).max(),
-        "filterpy": np.abs(peers - reference).max()}
+        "statsmodels": np.abs(peers - reference).max()}
 bayes_gap = np.abs(np.array(by_bayes) - reference[:30]).max()
 assert max(gaps.values()) < 1e-12 and bayes_gap < 1e-9
 Markdown(
@@ -838,7 +839,7 @@ Markdown(f"""
 30 steps a grid that knows no formula agrees with the filter to {bayes_gap:.0e}.
 - The gain minimizes the error variance $(1-k)^2P^- + k^2R$ over all $k$, Gaussian or \
 not; the minimum is $K R$.
-- Our own lines, `kscore.filters` and filterpy agree to {max(gaps.values()):.0e} \
+- Our own lines, `kscore.filters` and statsmodels agree to {max(gaps.values()):.0e} \
 over {steps} steps.
 - $Q = 0$ is recursive averaging; $Q > 0$ is, after a transient, an EMA with decay \
 {1 - steady.gain:.3f} and a memory of {memory_steps:.1f} steps (for $Q$ = {Q:g}, \
@@ -850,7 +851,7 @@ deviations leaves them unchanged.
 # %% [markdown]
 # **References.** R. E. Kalman, *A New Approach to Linear Filtering and Prediction Problems*, Journal of Basic Engineering 82 (1960).
 # G. Welch and G. Bishop, *An Introduction to the Kalman Filter*, University of North Carolina TR 95-041 (1995).
-# R. Labbe, *Kalman and Bayesian Filters in Python* (the `filterpy` book).
+# R. Labbe, *Kalman and Bayesian Filters in Python* (a book of notebooks).
 # Z. Xia and Q. Li, *K-Score: Kalman Filter as a Principled Alternative to Reward Normalization in Reinforcement Learning*.
 
 # %%

@@ -8,10 +8,10 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from filterpy.kalman import KalmanFilter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.linalg import solve_discrete_are
+from statsmodels.tsa.statespace.structural import UnobservedComponents
 
 from kscore.filters import (
     START,
@@ -140,15 +140,16 @@ def test_filter_is_bayes_rule_on_a_grid():
 
 
 @pytest.mark.parametrize(("Q", "R"), [(0.0, 1.0), (1e-4, 1e-2), (0.1, 1.0), (10.0, 0.1)])
-def test_filter_agrees_with_filterpy(Q, R):
+def test_filter_agrees_with_statsmodels(Q, R):
     z, start = noisy(300), Belief(-0.7, 2.0)
-    peer = KalmanFilter(dim_x=1, dim_z=1)
-    peer.x, peer.P = np.array([start.mean]), np.array([[start.var]])
-    peer.F, peer.H, peer.Q, peer.R = np.eye(1), np.eye(1), Q * np.eye(1), R * np.eye(1)
-    mean, var, prior_mean, prior_var = (np.ravel(a) for a in peer.batch_filter(z))
-    ours = filter_series(z, Q, R, start)
-    for name, theirs in {"mean": mean, "var": var, "prior_mean": prior_mean, "prior_var": prior_var}.items():
-        np.testing.assert_allclose(getattr(ours, name), theirs, rtol=1e-12, atol=1e-12, err_msg=name)
+    peer = UnobservedComponents(z, "local level")
+    peer.ssm.initialize_known(np.array([start.mean]), np.array([[start.var + Q]]))
+    peer.ssm.tolerance = 0
+    path, ours = peer.filter([R, Q]), filter_series(z, Q, R, start)
+    theirs = {"mean": path.filtered_state, "var": path.filtered_state_cov, "prior_mean": path.predicted_state[:, :-1],
+              "prior_var": path.predicted_state_cov[..., :-1]}
+    for name, values in theirs.items():
+        np.testing.assert_allclose(getattr(ours, name), np.ravel(values), rtol=1e-9, atol=1e-12, err_msg=name)
 
 
 def test_without_drift_the_filter_averages_with_the_prior_as_pseudo_observations():
