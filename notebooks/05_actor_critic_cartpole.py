@@ -269,17 +269,11 @@ figures.caption(
 # The log-rank test asks whether two arms arrive at the same rate at every time.
 
 # %%
-def answer(frame: pd.DataFrame, kalman: str, zscore: str) -> pd.DataFrame:
-    """Return what two arms did, and how the first compares with the second."""
-    did = analysis.summary(frame[frame.arm.isin([kalman, zscore])])
-    compared = analysis.against(frame, zscore, [kalman])
-    return did.loc[[kalman, zscore], ["runs", "arrived", "restricted mean"]].join(
-        compared[["factor", "log-rank p"]])
-
-
-answers = pd.concat({"as written": answer(runs, "kscore", "running"),
-                     "as released": answer(runs_released, "adaptive_refit", "zscore")})
-figures.table(answers.astype(object).fillna(""))
+answers = pd.concat({
+    "as written": analysis.pair(runs, "kscore", "running"),
+    "as released": analysis.pair(runs_released, "adaptive_refit", "zscore"),
+})
+figures.table(answers)
 
 # %% tags=["hide-input"]
 text_factor = answers.factor["as written", "kscore"]

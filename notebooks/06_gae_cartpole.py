@@ -263,21 +263,13 @@ figures.caption(
 # The numbers behind the pairs of the Question: what each arm did, and the factor of the K-Score over the Z-Score of its form.
 
 # %%
-def answer(frame: pd.DataFrame, kalman: str, zscore: str) -> pd.DataFrame:
-    """Return what two arms did, and how the first compares with the second."""
-    did = analysis.summary(frame[frame.arm.isin([kalman, zscore])])
-    compared = analysis.against(frame, zscore, [kalman])
-    return did.loc[[kalman, zscore], ["runs", "arrived", "restricted mean"]].join(
-        compared[["factor", "log-rank p"]])
-
-
 answers = pd.concat({
-    "as released": answer(runs, "adaptive_refit", "zscore"),
+    "as released": analysis.pair(runs, "adaptive_refit", "zscore"),
     "advantages normalized instead of returns":
-        answer(runs_on_advantages, "kscore", "running"),
+        analysis.pair(runs_on_advantages, "kscore", "running"),
     "advantages not z-scored (outside the plan)":
-        answer(runs_not_zscored, "kscore", "running")})
-figures.table(answers.astype(object).fillna(""))
+        analysis.pair(runs_not_zscored, "kscore", "running")})
+figures.table(answers)
 
 # %% tags=["hide-input"]
 file_factor = answers.factor["as released", "adaptive_refit"]

@@ -198,6 +198,13 @@ def test_a_comparison_by_hand():
         assert part.low < part.estimate < part.high and part.n == 6
 
 
+def test_a_pair_says_what_both_did_and_compares_the_first_with_the_second():
+    table, whole = analysis.pair(PAIR, "a", "b"), analysis.compare(PAIR, "a", "b")
+    assert list(table.index) == ["a", "b"] and list(table.runs) == [6, 6] and list(table.arrived) == [5, 4]
+    assert (table.factor["a"], table["log-rank p"]["a"]) == (whole.factor, whole.p)
+    assert table.factor["b"] == table["log-rank p"]["b"] == ""
+
+
 def test_comparisons_turn_over_with_the_arms():
     there, back = analysis.compare(PAIR, "a", "b"), analysis.compare(PAIR, "b", "a")
     close(np.multiply([there.factor.estimate, there.factor.low, there.factor.high],

@@ -14,6 +14,7 @@ from kscore.analysis.comparisons import (
     compare,
     curves,
     early,
+    pair,
     restricted_means,
     stabilities,
     summary,
@@ -23,5 +24,5 @@ from kscore.analysis.comparisons import (
 )
 from kscore.study.records import CRITERIA
 
-__all__ = ["CRITERIA", "WINDOW", "against", "areas", "best", "by_criterion", "compare", "curves", "early", "published",
-           "restricted_means", "stabilities", "summary", "survivals", "times", "trend"]
+__all__ = ["CRITERIA", "WINDOW", "against", "areas", "best", "by_criterion", "compare", "curves", "early", "pair",
+           "published", "restricted_means", "stabilities", "summary", "survivals", "times", "trend"]

@@ -161,6 +161,12 @@ def against(runs: pd.DataFrame, baseline: object, arms: Iterable[object] | None 
     return table
 
 
+def pair(runs: pd.DataFrame, a: object, b: object) -> pd.DataFrame:
+    """Return what two arms did, a row each, and in the first row how it compares with the second."""
+    did = summary(runs[runs.arm.isin([a, b])]).loc[[a, b], ["runs", "arrived", "restricted mean"]]
+    return did.join(against(runs, b, [a])[["factor", "log-rank p"]]).astype(object).fillna("")
+
+
 def by_criterion(runs: pd.DataFrame, pairs: Mapping[str, tuple[object, object]]) -> pd.DataFrame:
     """Return a row for each named pair of arms and each criterion; the p-values are not adjusted."""
     return _table({(name, criterion): compare(runs, *pair, criterion) for name, pair in pairs.items()
