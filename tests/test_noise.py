@@ -102,7 +102,7 @@ def test_the_gradient_climbs_to_the_same_place(seed):
 def test_the_gradient_is_that_of_the_likelihood():
     z = torch.as_tensor(walk(0.2, 12))
     Q, R = (torch.tensor(value, dtype=torch.float64, requires_grad=True) for value in (0.3, 0.8))
-    assert float(filters.torch_likelihood(z, Q, R)) == pytest.approx(
+    assert float(filters.torch_likelihood(z, Q, R).detach()) == pytest.approx(
         filters.local_level_likelihood(z.numpy(), 0.3, 0.8))
     assert torch.autograd.gradcheck(lambda Q, R: filters.torch_likelihood(z, Q, R), (Q, R))
 

@@ -2,6 +2,7 @@
 
 Only the ratio Q/R decides the gain, so that is what everything here looks for; R follows from how far the predictions
 missed. A series multiplied by a constant has the same ratio, and the same gains.
+Labels such as P1 name facts of the paper; chapter 00 lists them.
 """
 
 import math

@@ -3,6 +3,7 @@
 The model: the slope wanders, s_t = s_{t-1} + u_t with u ~ N(0, Q_slope), the level follows it,
 x_t = x_{t-1} + s_{t-1} + w_t with w ~ N(0, Q), and is seen through noise, z_t = x_t + v_t with v ~ N(0, R).
 With Q_slope = 0 and a slope of 0 it is the local-level model (P1).
+Labels such as P1 name facts of the paper; chapter 00 lists them.
 """
 
 from typing import NamedTuple

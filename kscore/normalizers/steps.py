@@ -1,4 +1,7 @@
-"""Normalizers that look at returns one by one: the Z-Scores and the K-Score of the paper."""
+"""Normalizers that look at returns one by one: the Z-Scores and the K-Score of the paper.
+
+Labels such as P4 or R1 name facts of the paper and of its release; chapter 00 lists them.
+"""
 
 from dataclasses import dataclass, field
 from functools import partial
