@@ -841,7 +841,7 @@ for arm in (early, late):
 # %% [markdown]
 # **Exercise 5 (open: train a small study).** All runs of this chapter learned at one rate. Vary it: train PPO as released with the per-episode Z-Score, `released.configs["zscore"]`, at some learning rates, on some seeds, for a fixed number of episodes, and return the mean evaluation return of each run.
 # `replace(config, learning_rate=..., max_episodes=...)` changes settings, `train(config, seed)` trains one run in a fraction of a second, and the record that it returns holds one greedy return per episode in `eval_returns`.
-# Then set `ahead` to the share of the seeds 4000, 4001 and 4002 on which the rate 0.003 has the higher mean than 0.01 over twelve episodes. (And try more seeds, other rates, other arms: does the share settle?)
+# Then set `ahead` to the share of the seeds 3200, 3201 and 3202 on which the rate 0.003 has the higher mean than 0.01 over twelve episodes. (And try more seeds, other rates, other arms: does the share settle?)
 
 # %% tags=["stub"]
 def rate_study(rates: list[float], seeds: list[int], episodes: int) -> pd.DataFrame:
@@ -866,28 +866,28 @@ def rate_study(rates: list[float], seeds: list[int], episodes: int) -> pd.DataFr
 
 ahead = None
 ### BEGIN SOLUTION
-small = rate_study([0.003, 0.01], [4000, 4001, 4002], 12)
+small = rate_study([0.003, 0.01], [3200, 3201, 3202], 12)
 ahead = float(np.mean(small[0.003] > small[0.01]))
 ### END SOLUTION
 
 # %% nbgrader={"grade": true, "grade_id": "08-5-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
-trial = rate_study([0.01, 0.003], [4000, 4001], 3)
+trial = rate_study([0.01, 0.003], [3200, 3201], 3)
 assert trial is not None, "return a table"
 assert trial.shape == (2, 2), "a row for each seed, a column for each rate"
 slow = replace(released.configs["zscore"], learning_rate=0.003, max_episodes=3)
-one = train(slow, 4001)
-assert np.isclose(trial.loc[4001, 0.003], np.mean(one["eval_returns"])), (
+one = train(slow, 3201)
+assert np.isclose(trial.loc[3201, 0.003], np.mean(one["eval_returns"])), (
     "each entry is the mean of `eval_returns` of the run with its rate and seed")
 assert ahead is not None and 0 <= ahead <= 1, "a share of the seeds"
 ### BEGIN HIDDEN TESTS
 fast = replace(released.configs["zscore"], learning_rate=0.02, max_episodes=2)
-other = train(fast, 4007)
-assert np.isclose(rate_study([0.02], [4007], 2).loc[4007, 0.02],
+other = train(fast, 3207)
+assert np.isclose(rate_study([0.02], [3207], 2).loc[3207, 0.02],
                   np.mean(other["eval_returns"])), "any rates, seeds and lengths"
 means_of = {
     rate: np.array([np.mean(train(replace(
         released.configs["zscore"], learning_rate=rate, max_episodes=12), seed)[
-            "eval_returns"]) for seed in (4000, 4001, 4002)])
+            "eval_returns"]) for seed in (3200, 3201, 3202)])
     for rate in (0.003, 0.01)
 }
 assert np.isclose(ahead, np.mean(means_of[0.003] > means_of[0.01])), (

@@ -511,7 +511,7 @@ assert len(study_plan.split()) >= 30, (
 # %% [markdown]
 # **Exercise 5 (open: train a small study).** A pilot of your own, in seconds. Train an arm on some seeds for a few episodes, and return the mean evaluation return of each run: `replace(arms[arm], criterion="evaluation", max_episodes=...)` shortens a configuration, `train(config, seed)` trains it, and `eval_returns` of the record has one greedy return per episode.
 # Then say how many seeds per arm would find a difference of so many points of return. If single runs have the standard deviation $s$ (of a sample: divide by $n - 1$), a difference $d$ between two arms is found with a power of 80 % at $n = 2\,(1.96 + 0.84)^2\, s^2 / d^2$ seeds per arm, rounded up.
-# Set `for_100` to the answer for a difference of 100 points, from a pilot of the per-episode Z-Score on the seeds 4000 to 4003, four episodes each.
+# Set `for_100` to the answer for a difference of 100 points, from a pilot of the per-episode Z-Score on the seeds 3200 to 3203, four episodes each.
 
 # %% tags=["stub"]
 def pilot_study(arm: str, seeds: list[int], episodes: int) -> np.ndarray:
@@ -543,14 +543,14 @@ def seeds_for(difference: float, values: np.ndarray) -> int:
 
 for_100 = None
 ### BEGIN SOLUTION
-for_100 = seeds_for(100, pilot_study("zscore", range(4000, 4004), 4))
+for_100 = seeds_for(100, pilot_study("zscore", range(3200, 3204), 4))
 ### END SOLUTION
 
 # %% nbgrader={"grade": true, "grade_id": "09-5-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
-trial = pilot_study("running", [4000, 4001], 2)
+trial = pilot_study("running", [3200, 3201], 2)
 assert trial is not None and np.shape(trial) == (2,), "one number for each seed"
 brief = replace(arms["running"], criterion="evaluation", max_episodes=2)
-assert np.isclose(trial[1], np.mean(train(brief, 4001)["eval_returns"])), (
+assert np.isclose(trial[1], np.mean(train(brief, 3201)["eval_returns"])), (
     "the mean of `eval_returns` of the run with this arm and seed")
 assert seeds_for(10, np.array([0.0, 10.0, 20.0])) == 16, (
     "s = 10 and d = 10: 2 × 2.8² = 15.68, rounded up")
@@ -559,9 +559,9 @@ assert for_100 is not None and for_100 >= 1, "a number of seeds"
 assert seeds_for(20, np.array([0.0, 10.0, 20.0])) == 4, (
     "twice the difference, a quarter of the seeds")
 four = replace(arms["zscore"], criterion="evaluation", max_episodes=4)
-found = [np.mean(train(four, seed)["eval_returns"]) for seed in range(4000, 4004)]
+found = [np.mean(train(four, seed)["eval_returns"]) for seed in range(3200, 3204)]
 assert for_100 == int(np.ceil(15.68 * np.var(found, ddof=1) / 100**2)), (
-    "the per-episode Z-Score on the seeds 4000 to 4003, four episodes, 100 points")
+    "the per-episode Z-Score on the seeds 3200 to 3203, four episodes, 100 points")
 ### END HIDDEN TESTS
 
 # %% [markdown]

@@ -748,7 +748,7 @@ assert len(request.split()) >= 20, "two things, and what to do about each"
 # %% [markdown]
 # **Exercise 5 (open: train a small study).** Tune and judge, in seconds. `plan.kalman_grid("actor_critic", "stream", Qs, [1.0], max_episodes=...)` returns a configuration for every $Q$ at $R = 1$, in their order; `train(config, seed)` trains one run, and `eval_returns` of its record has one greedy return per episode.
 # Train every $Q$ on the choosing seeds, take the mean evaluation return over all of them (here *high* is good), choose the best $Q$, and train it again on the judging seeds. Return that $Q$, its mean where it was chosen, and its mean where it is judged.
-# Set `outcome` to what three values of $Q$, 0.0001, 0.01 and 1, give with the choosing seeds 4000 to 4002, the judging seeds 4100 to 4102, and ten episodes. (Then try other seeds: how often does the winner change?)
+# Set `outcome` to what three values of $Q$, 0.0001, 0.01 and 1, give with the choosing seeds 3200 to 3202, the judging seeds 3300 to 3302, and ten episodes. (Then try other seeds: how often does the winner change?)
 
 # %% tags=["stub"]
 def tune_and_judge(
@@ -781,7 +781,7 @@ def tune_and_judge(
 
 outcome = None
 ### BEGIN SOLUTION
-outcome = tune_and_judge([0.0001, 0.01, 1.0], range(4000, 4003), range(4100, 4103), 10)
+outcome = tune_and_judge([0.0001, 0.01, 1.0], range(3200, 3203), range(3300, 3303), 10)
 ### END SOLUTION
 
 # %% nbgrader={"grade": true, "grade_id": "10-5-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
@@ -792,22 +792,22 @@ def mean_return(Q: float, seeds: list[int], episodes: int) -> float:
     return np.mean([train(config, seed)["eval_returns"] for seed in seeds])
 
 
-small = tune_and_judge([0.001, 1.0], [4000], [4001], 4)
+small = tune_and_judge([0.001, 1.0], [3200], [3201], 4)
 assert small is not None and len(small) == 3, "the best Q and two means"
-expected = {Q: mean_return(Q, [4000], 4) for Q in (0.001, 1.0)}
+expected = {Q: mean_return(Q, [3200], 4) for Q in (0.001, 1.0)}
 assert small[0] == max(expected, key=expected.get), (
     "the Q with the highest mean on the choosing seeds")
 assert np.isclose(small[1], max(expected.values())), "its mean on the choosing seeds"
-assert np.isclose(small[2], mean_return(small[0], [4001], 4)), (
+assert np.isclose(small[2], mean_return(small[0], [3201], 4)), (
     "its mean on the judging seeds, which had no say in the choice")
 assert outcome is not None and len(outcome) == 3, "set `outcome`"
 ### BEGIN HIDDEN TESTS
-expected = {Q: mean_return(Q, range(4000, 4003), 10) for Q in (0.0001, 0.01, 1.0)}
+expected = {Q: mean_return(Q, range(3200, 3203), 10) for Q in (0.0001, 0.01, 1.0)}
 winner = max(expected, key=expected.get)
 assert outcome[0] == winner and np.isclose(outcome[1], expected[winner]), (
-    "three values of Q on the seeds 4000 to 4002, ten episodes")
-assert np.isclose(outcome[2], mean_return(winner, range(4100, 4103), 10)), (
-    "the winner on the seeds 4100 to 4102")
+    "three values of Q on the seeds 3200 to 3202, ten episodes")
+assert np.isclose(outcome[2], mean_return(winner, range(3300, 3303), 10)), (
+    "the winner on the seeds 3300 to 3302")
 ### END HIDDEN TESTS
 
 # %% [markdown]

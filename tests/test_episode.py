@@ -1,5 +1,6 @@
 """The K-Score one level up: a filter over episodes, judged by what was believed before them."""
 
+import copy
 import itertools
 import json
 
@@ -67,6 +68,15 @@ def test_a_frozen_one_scores_by_what_it_knows_and_learns_nothing(form, episodes,
     normalizer.frozen = True
     first, again = normalizer(returns), normalizer(returns)
     assert np.array_equal(first, again) and normalizer.state_dict() == before
+
+
+@property_test
+@given(forms, history, episode)
+def test_a_shallow_copy_learns_on_its_own(form, episodes, returns):
+    normalizer = after(form, episodes)
+    before = normalizer.state_dict()
+    copy.copy(normalizer).learn(returns)
+    assert normalizer.state_dict() == before
 
 
 @pytest.mark.parametrize("form", [form for form in FORMS if form["transform"] == "none"])

@@ -109,7 +109,7 @@ class EpisodeScore(Normalizer):
             z = self._not_too_far(z)
         noise = self.length / len(returns) if self.by_length and self.episodes else 1.0
         if self.slope:
-            self.centre[:, 0] = self._trend(z, noise)
+            self.centre = np.array(self._trend(z, noise))[:, None]
         else:
             self.centre = self._followed(self.centre, 0, z, noise, begun=self.episodes > 0)
 
@@ -146,7 +146,9 @@ class EpisodeScore(Normalizer):
 
     def _followed(self, rows: np.ndarray, which: int, z: float, noise: float, *, begun: bool) -> np.ndarray:
         if self.noise == "learned":
-            self.moments[which] = follow_moments(Moments(*self.moments[which].tolist()), z)
+            moments = list(self.moments)
+            moments[which] = np.array(follow_moments(Moments(*self.moments[which].tolist()), z), float)
+            self.moments = np.array(moments)  # a new array: a copy of this normalizer keeps its own
         bank = follow_bank(self._bank(rows, which), z, noise=noise) if begun else start_bank(z, self._ratios(which))
         return np.array([bank.mean, bank.var, np.full(len(bank.mean), bank.count), bank.logs, bank.squares])
 

@@ -268,7 +268,7 @@ def seeds_for(difference, values):
     return int(np.ceil((1.96 + 0.84) ** 2 * np.var(values, ddof=1) / difference**2))
 
 
-for_100 = seeds_for(100, pilot_study("zscore", range(4000, 4004), 4))
+for_100 = seeds_for(100, pilot_study("zscore", range(3200, 3204), 4))
 """,
     # the product
     "10-1": """
@@ -302,7 +302,7 @@ def tune_and_judge(Qs, choosing, judging, episodes):
     return winner, means[winner], np.mean([train(config, seed)["eval_returns"] for seed in judging])
 
 
-outcome = tune_and_judge([0.0001, 0.01, 1.0], range(4000, 4003), range(4100, 4103), 10)
+outcome = tune_and_judge([0.0001, 0.01, 1.0], range(3200, 3203), range(3300, 3303), 10)
 """,
     # an interval around 1 taken for "we do not know"
     "11-1": """
