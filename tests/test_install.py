@@ -1,5 +1,6 @@
 """The core installs alone: a wheel, numpy, and no checkout."""
 
+import shutil
 import subprocess
 import sys
 import venv
@@ -17,17 +18,32 @@ print(kscore.__file__, *sorted({"pandas", "torch", "gymnasium", "yaml"} & set(sy
 """
 
 
+SOURCES = ("kscore", "pyproject.toml", "README.md", "LICENSE")
+
+
+def run(python, *arguments):
+    told = subprocess.run([python, "-m", "pip", "--disable-pip-version-check", "--quiet", *arguments],
+                          capture_output=True, text=True)
+    assert told.returncode == 0, told.stderr
+
+
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    """The Python of an empty environment into which the built wheel was installed."""
+    """The Python of an empty environment into which the built wheel was installed.
+
+    It is built from a copy, by the setuptools that is there: other tests are at work in the checkout, and the package
+    index need not answer for it.
+    """
     folder = tmp_path_factory.mktemp("wheel")
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
-    subprocess.run([*pip, "wheel", "--no-deps", "--wheel-dir", folder, ROOT], check=True, capture_output=True)
+    (folder / "source").mkdir()
+    for name in SOURCES:
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy(ROOT / name, folder / "source" / name)
+    run(sys.executable, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", folder, folder / "source")
     wheel, = folder.glob("kscore-*.whl")
     venv.create(folder / "env", with_pip=True)
     python = folder / "env" / "bin" / "python"
-    subprocess.run([python, *pip[1:], "install", "-c", ROOT / "constraints.txt", wheel], check=True,
-                   capture_output=True)
+    run(python, "install", "-c", ROOT / "constraints.txt", wheel)
     return python
 
 
