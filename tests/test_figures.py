@@ -15,10 +15,10 @@ from PIL import Image
 from kscore import figures
 from kscore.analysis import stats
 from kscore.analysis.stats import Interval, Survival, Times
-from kscore.figures import METHODS, diagrams, style
+from kscore.figures import EPISODE_METHODS, LOOKS, METHODS, diagrams, style
 from kscore.project import NOTEBOOKS
 from kscore.rl import RunConfig
-from kscore.study.plan import ARMS
+from kscore.study.plan import ARMS, EPISODE_ARMS
 
 
 @pytest.fixture(autouse=True)
@@ -112,28 +112,49 @@ def test_strokes_are_told_apart():
         "solid", "dash", "dot", "dash dot", "dash", "dot", "dash dot", "dash dot dot"]
 
 
+VOCABULARIES = {"part II": METHODS, "episodes": EPISODE_METHODS}  # arms of the two are never in one figure
+each_vocabulary = pytest.mark.parametrize("looks", VOCABULARIES.values(), ids=VOCABULARIES)
+
+
 def test_every_arm_of_the_study_has_a_look():
-    assert set(METHODS) == set(ARMS)
-    assert all(set(look) == {"label", "color", "linestyle", "marker"} for look in METHODS.values())
+    assert set(METHODS) == set(ARMS) and set(EPISODE_METHODS) == set(EPISODE_ARMS)
+    assert all(set(look) == {"label", "color", "linestyle", "marker"} for look in LOOKS.values())
 
 
+def test_an_arm_of_both_parts_looks_the_same_in_both():
+    both = set(METHODS) & set(EPISODE_METHODS)
+    assert both == {"zscore", "running"} and all(METHODS[name] == EPISODE_METHODS[name] for name in both)
+    assert LOOKS == METHODS | EPISODE_METHODS
+
+
+@each_vocabulary
 @pytest.mark.parametrize("field", ["label", "marker", "color"])
-def test_no_two_methods_share_it(field):
-    assert len({look[field] for look in METHODS.values()}) == len(METHODS)
+def test_no_two_methods_share_it(looks, field):
+    assert len({look[field] for look in looks.values()}) == len(looks)
 
 
-def test_no_two_methods_share_both_colour_and_line_style():
-    assert len({(look["color"], look["linestyle"]) for look in METHODS.values()}) == len(METHODS)
+@each_vocabulary
+def test_no_two_methods_share_both_colour_and_line_style(looks):
+    assert len({(look["color"], look["linestyle"]) for look in looks.values()}) == len(looks)
 
 
+@each_vocabulary
 @pytest.mark.parametrize("vision", VISION)
-def test_any_two_methods_can_be_told_apart(vision):
+def test_any_two_methods_can_be_told_apart(looks, vision):
     near = []
-    for (one, first), (other, second) in itertools.combinations(METHODS.items(), 2):
+    for (one, first), (other, second) in itertools.combinations(looks.items(), 2):
         needed = 15 if stroke(first["linestyle"]) == stroke(second["linestyle"]) else 8
         if (apart := distance(first["color"], second["color"], vision)) < needed:
             near.append((one, other, apart))
     assert not near
+
+
+def test_arms_over_episodes_are_drawn_and_named_like_all_others(ax):
+    assert figures.method("episode_both")["label"] == "K-Score of episodes, on both"
+    figures.forest([("both", Interval(2.0, 1.5, 3.0, 50), "episode_both")], ax)
+    assert ax.get_lines()[-1].get_marker() == EPISODE_METHODS["episode_both"]["marker"]
+    frame = pd.DataFrame({"factor": [Interval(2.0, 1.5, 3.0, 50)]}, index=["episode_bank"])
+    assert list(figures.table(frame).index) == ["K-Score of episodes, on both, a bank"]
 
 
 @pytest.mark.parametrize("name", METHODS)

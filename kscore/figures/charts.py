@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, Locator
 
 from kscore.analysis.stats import Interval, Survival
-from kscore.figures.style import INK, METHODS, label, method, panels
+from kscore.figures.style import INK, LOOKS, label, method, panels
 from kscore.figures.tables import factors
 
 
@@ -55,7 +55,7 @@ def _width(columns: int) -> float:
 def _legend_below(fig: Figure) -> None:
     """Explain every line of a figure once, under its panels, in the order of the methods."""
     lines = {text: line for ax in fig.axes for line, text in zip(*ax.get_legend_handles_labels(), strict=True)}
-    order = [look["label"] for look in METHODS.values() if look["label"] in lines]
+    order = [look["label"] for look in LOOKS.values() if look["label"] in lines]
     fig.legend([lines[text] for text in order], order, loc="outside lower center", ncols=3, fontsize=10)
 
 
@@ -105,7 +105,7 @@ def forest(rows: Sequence[tuple[str, Interval, str]], ax: Axes, *, none: float =
     """
     ax.axvline(none, color=INK, linewidth=1, linestyle=":")
     for place, (_, interval, arm) in enumerate(rows):
-        look = METHODS[arm]
+        look = LOOKS[arm]
         ax.plot([interval.low, interval.high], [place, place], color=look["color"], linewidth=2)
         ax.plot(interval.estimate, place, color=look["color"], marker=look["marker"], markersize=7)
         ax.annotate(f"{interval:.2f}", (1.02, place), xycoords=("axes fraction", "data"), va="center", fontsize=10)
@@ -162,7 +162,7 @@ class _Factors(Locator):
 def live(records: Mapping[tuple[str, int], dict], ax: Axes) -> Axes:
     """Draw the evaluation returns of runs by (method, seed), and the threshold they are to reach."""
     for (arm, seed), record in records.items():
-        look = method(arm) | {"label": f"{METHODS[arm]['label']}, seed {seed}"}
+        look = method(arm) | {"label": f"{LOOKS[arm]['label']}, seed {seed}"}
         ax.plot(range(1, len(record["eval_returns"]) + 1), record["eval_returns"], **look)
     for threshold in {record["config"]["threshold"] for record in records.values()} - {None}:
         ax.axhline(threshold, color=INK, linewidth=0.8, linestyle=":")

@@ -8,7 +8,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from kscore.analysis.multiverse import SIDES
-from kscore.figures.style import BLUE, GREY, INK, METHODS, ORANGE, label, panels
+from kscore.figures.style import BLUE, GREY, INK, ORANGE, label, method, panels
 
 TICKS = (0.25, 0.5, 1, 2)
 LOOKS = {SIDES[0]: (BLUE, "^"), SIDES[1]: (GREY, "o"), SIDES[2]: (ORANGE, "v")}  # by what is said of the filter
@@ -22,13 +22,13 @@ def forest_grid(tables: Mapping[str, pd.DataFrame], arms: Sequence[str], *, colu
         ax.axvline(1, color=INK, linewidth=1, linestyle=":")
         for place, arm in enumerate(arms):
             if arm in table.index:
-                look, factor = METHODS[arm], table.factor[arm]
+                look, factor = method(arm, marker=True), table.factor[arm]
                 ax.plot([factor.low, factor.high], [place, place], color=look["color"], linewidth=2)
                 ax.plot(factor.estimate, place, color=look["color"], marker=look["marker"], markersize=6)
         label(ax, f"{title}\n(n = {table.factor.iloc[0].n} per arm)", "", "")
     for ax in axes.flat[len(tables):]:
         ax.remove()
-    axes[0, 0].set_yticks(range(len(arms)), [METHODS[arm]["label"] for arm in arms])
+    axes[0, 0].set_yticks(range(len(arms)), [method(arm)["label"] for arm in arms])
     axes[0, 0].set_ylim(len(arms) - 0.4, -0.6)
     _factors(axes[0, 0].set_xscale, axes[0, 0].xaxis)
     fig.supxlabel(f"slower   ←   improvement factor over {over}   →   faster", fontsize=10)

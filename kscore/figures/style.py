@@ -27,6 +27,22 @@ METHODS: dict[str, dict[str, str]] = {
                             "marker": ">"},
 }
 
+_BOTH = "K-Score of episodes, on both"
+EPISODE_METHODS: dict[str, dict[str, str]] = {  # the looks of part II once more, for the arms of a filter over episodes
+    "zscore": METHODS["zscore"],
+    "zscore_plain": METHODS["adaptive_innovation"] | {"label": "Z-Score, per episode, advantages as they are"},
+    "running": METHODS["running"],
+    "running_plain": METHODS["ema"] | {"label": "Z-Score, running, advantages as they are"},
+    "episode_z": METHODS["refit"] | {"label": "K-Score of episodes, on returns, advantages z-scored"},
+    "episode": METHODS["adaptive"] | {"label": "K-Score of episodes, on returns"},
+    "episode_advantages": METHODS["innovation"] | {"label": "K-Score of episodes, on advantages"},
+    "episode_both": METHODS["kscore"] | {"label": _BOTH},
+    "episode_learned": METHODS["adaptive_refit"] | {"label": f"{_BOTH}, noise learned"},
+    "episode_bank": METHODS["none"] | {"label": f"{_BOTH}, a bank"},
+}
+LOOKS = METHODS | EPISODE_METHODS
+"""The look of every arm, of whichever part."""
+
 
 def use_style() -> None:
     """Set the look of every figure: open axes, readable sizes, the colour-blind palette."""
@@ -40,7 +56,7 @@ def use_style() -> None:
 
 def method(name: str, *, marker: bool = False) -> dict[str, object]:
     """Return the keyword arguments that draw a method in its own colour and style."""
-    look = dict(METHODS[name])
+    look = dict(LOOKS[name])
     if not marker:
         del look["marker"]
     return look

@@ -9,7 +9,7 @@ from pandas.io.formats.style import Styler
 from kscore.analysis.claims import READINGS
 from kscore.analysis.stats import Interval
 from kscore.analysis.verdicts import Verdict
-from kscore.figures.style import METHODS
+from kscore.figures.style import LOOKS
 from kscore.study.plan import Pairing
 from kscore.study.records import STATUSES
 
@@ -23,7 +23,7 @@ def table(frame: pd.DataFrame) -> pd.DataFrame:
     written = frame.copy().astype(object)
     for column in written:
         written[column] = [_written(value, FORMATS.get(column, "")) for value in frame[column]]
-    return written.rename(index={arm: look["label"] for arm, look in METHODS.items()})
+    return written.rename(index={arm: look["label"] for arm, look in LOOKS.items()})
 
 
 def _written(value: object, form: str) -> object:
@@ -36,7 +36,7 @@ def _written(value: object, form: str) -> object:
 
 def factors(table: pd.DataFrame) -> list[tuple[str, Interval, str]]:
     """Return the rows of a forest plot from a table of comparisons (`analysis.against`)."""
-    return [(METHODS[arm]["label"], factor, arm) for arm, factor in table.factor.items()]
+    return [(LOOKS[arm]["label"], factor, arm) for arm, factor in table.factor.items()]
 
 
 def run_count(runs: pd.DataFrame) -> str:
@@ -75,6 +75,6 @@ def verdicts(judged: pd.DataFrame, readings: Iterable[str] = READINGS) -> Styler
 def pairing(text: str) -> str:
     """Return which arms a claim is judged by ("part: a / b") in the words of the figures."""
     found = Pairing.parse(text)
-    arms = [METHODS[arm]["label"] if arm in METHODS else f"the file that reads {arm}" for arm in found.arms]
+    arms = [LOOKS[arm]["label"] if arm in LOOKS else f"the file that reads {arm}" for arm in found.arms]
     by = " (training returns)" if found.criterion == "training" else ""
     return f"{found.part}: {' against '.join(arms) or 'all values of Q'}{by}"
