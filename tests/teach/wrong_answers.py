@@ -322,4 +322,39 @@ doubted, larger_study, larger_q = "E1.2", stats.Interval(1.2, 1.07, 1.34, 400), 
 reason = ("The interval of fifty seeds is wide; with four hundred seeds it becomes narrow, and then an advantage "
           "of a fifth, if there is one, will be found.")
 """,
+    # divides by the mean square: the root is missing
+    "12-1": """
+def episode_scores(returns, level, log_square):
+    return (returns - level) / np.exp(log_square)
+""",
+    # the smallest surprises, however sure the filter was of itself
+    "12-2": """
+def best_ratio(z, candidates):
+    def squares(candidate):
+        path = filters.filter_series(z[1:], candidate, 1.0, start=filters.Belief(z[0], 1.0))
+        return np.mean((z[1:] - path.prior_mean) ** 2 / (path.prior_var + 1))
+
+    return min(candidates, key=squares)
+""",
+    # the memory, whatever share may be missing
+    "12-3": """
+def episodes_after_jump(ratio, left):
+    return int(np.ceil(1 / filters.steady_state(ratio, 1.0).gain))
+
+
+wait = episodes_after_jump(0.1, 0.1)
+""",
+    # the ratio of one door only
+    "12-4": """
+def ratio_study(ratios, seeds, episodes):
+    form = plan.part("episodes_ppo_slower").configs["episode_both"]
+    configs = {value: replace(form, max_episodes=episodes, normalizer=form.normalizer | {"ratio": value})
+               for value in ratios}
+    return pd.DataFrame({value: {number: np.mean(train(config, number)["eval_returns"]) for number in seeds}
+                         for value, config in configs.items()})
+
+
+small = ratio_study([0.01, 1.0], [3900, 3901, 3902], 12)
+ahead = float(np.mean(small[1.0] > small[0.01]))
+""",
 }
