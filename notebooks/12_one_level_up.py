@@ -219,6 +219,8 @@ views = {"returns": lambda z: z,
          "mean discounted": mean_return}
 
 # %% [markdown]
+# Neither the level nor the noise of an episode is known beforehand, so every model is scored from the third episode on, after its first two have told it where to begin, and with the one variance that suits it best: no model can win by a lucky start, nor by a scale.
+#
 # One function fits everything to one run; `levels.fit_all` looks for the most likely parameters of each model on ever finer grids.
 
 # %%
@@ -460,7 +462,7 @@ figures.caption(
 # So the model is a description, not the truth.
 # Neighbouring surprises have little to do with one another; but more runs fail the test than chance alone would fail, and episodes that lie far off are more frequent than a normal distribution allows.
 # On CartPole the noise grows with the level, which a logarithm undoes.
-# LunarLander, where one episode ends in a crash and the next on the pad, is not close to normal on either scale.
+# On LunarLander one episode ends in a crash and the next on the pad, and now and then one is lost altogether: with PPO, above all, the surprises are far from normal on either scale, and a filter that takes every episode at its word will be led astray by such a one.
 
 # %% [markdown]
 # ## How restless, how forgetful
@@ -612,6 +614,9 @@ figures.caption(
 # %% [markdown]
 # The scale is settled before the episode, too.
 # So the expected update is the expected gradient times a number that no action of the episode had a hand in: nothing is reweighted, neither steps nor lucky episodes.
+# That holds as long as nothing comes after it: z-scoring the advantages per episode brings the episode's own mean back in, and with it the loss.
+#
+# Keeping everything is not all that one wants of a baseline. Subtracting nothing keeps everything, too, with all its scatter (chapter 04); the belief before the episode takes away what episodes of this policy have in common, as far as it can be known in advance. How well that can be known is what the last three sections measured.
 
 # %% [markdown]
 # ## The normalizer in a few lines
@@ -765,9 +770,9 @@ learners = {"reinforce": "REINFORCE", "actor_critic": "actor-critic", "gae": "GA
 rates = {"": "0.01", "_slower": "0.003"}
 size = {"seeds": seeds, "first_seed": first_seed, "max_episodes": max_episodes}
 cells = {
-    (title, rate): study.runs(plan.part(f"episodes_{learner}{suffix}", **size), store,
+    (title, rate): study.runs(plan.part(f"episodes_{each}{suffix}", **size), store,
                               archive=archive)
-    for learner, title in learners.items() for suffix, rate in rates.items()}
+    for each, title in learners.items() for suffix, rate in rates.items()}
 every = pd.concat(cells.values())
 Markdown(f"{figures.run_count(every)}.")
 

@@ -358,7 +358,8 @@ def test_a_tuned_part_without_its_winners_gets_a_sentence():
 # Choosing
 
 VALUES = {"mode": ("stream", "refit"), **dict.fromkeys(("algorithm", "learner"), ("actor_critic", "ppo")),
-           "kind": ("stream", "refit", "ema")}
+           "kind": ("stream", "refit", "ema"), "each": ("reinforce", "actor_critic", "gae", "ppo"),
+           "suffix": ("", "_slower")}
 
 
 def asked_for(chapter):
@@ -381,7 +382,8 @@ def test_a_chapter_reads_the_parts_that_the_plan_gives_it(chapter):
     if number == plan.REPORT:
         assert set(read) == {None, *TUNED} and 'plan.chosen(["11"])' in chapter.read_text(encoding="utf-8")
     else:
-        assert set(read) == {name for name, declared in PARTS.items() if number in declared.chapters}
+        own = {name for name, declared in PARTS.items() if number in declared.chapters}
+        assert set(read) - ({None} if number > plan.REPORT else set()) == own  # and curves of the replication, by name
 
 
 @pytest.mark.parametrize("number", [5, 6, 7, 8, 9, 10, 12, 13])

@@ -3,6 +3,7 @@
 Every model here predicts the next value of a series and is scored by the likelihood of its innovations, from the third
 value on, so that all are judged by the same ones. Variances are in units of R, and R is always the one that suits the
 model best. A model takes one setting, or an array of them, (candidates,), which it tries side by side.
+P1 is a fact of the paper; chapter 00 lists them.
 """
 
 import math
