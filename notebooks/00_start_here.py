@@ -218,7 +218,7 @@ Markdown(
 records = sorted((DATA / "runs").glob("*.jsonl"))
 recorded = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in records)
 Markdown(
-    f"That is why chapters 05 to 11 look at **{recorded:,}** runs, recorded in "
+    f"That is why the chapters from 05 on look at **{recorded:,}** runs, recorded in "
     "`data/runs` by a plan, `data/PLAN.md`, that names the arms, the seeds and the "
     "rules of judgement.")
 
@@ -240,6 +240,7 @@ Markdown(
 # | want to know what the score does to returns | 03 |
 # | want to see it train, or to train with it | 04 |
 # | want to see how one experiment is taken apart | 05 |
+# | want to know where a Kalman filter is at home in all this | 12 |
 # | want only the answer | [the page of answers](../docs/answer.md) |
 #
 # These are the chapters, each with the question it asks, read from the notebooks themselves:
@@ -473,7 +474,7 @@ Markdown(f"""
 published factor is {pairs["published factor"].max():.2f}.
 - Two equal methods with a scatter of {scatter:g} differ by more than a factor \
 {one_in_ten:.2f} in one pair of single runs out of ten.
-- {recorded:,} runs of ours are recorded; chapters 05 to 11 say what they show.
+- {recorded:,} runs of ours are recorded; the chapters from 05 on say what they show.
 """)
 
 # %% [markdown]

@@ -22,7 +22,7 @@
 # *For* readers of the paper, and for anyone who wants to see how such a check is done.
 # *Know first:* what a policy, an episode and a return are; the table of words below links to the chapters that explain the rest.
 # *Runs in* about two minutes from the recorded runs; most of a day on two cores from nothing.
-# Previous: [10 Process noise, and tuning](10_process_noise.ipynb) · Back to [00 Start here](00_start_here.ipynb)
+# Previous: [10 Process noise, and tuning](10_process_noise.ipynb) · Next: [12 One level up](12_one_level_up.ipynb)
 
 # %% [markdown]
 # ## Question
