@@ -72,8 +72,6 @@ chapter = chapters.begin("12_one_level_up")
 seeds: int = 50               # runs per arm [2, 10000]
 first_seed: int = 4000        # the first; results use 4000 and up [0, 1000000000]
 max_episodes: int = 500       # the cap: a run that meets it is censored [1, 100000]
-lander_seeds: int = 10        # runs per arm on LunarLander, from 1000 on [2, 10]
-lander_episodes: int = 1500   # the cap there [1, 100000]
 fitted: int = 8               # recorded runs per arm that models are fitted to [2, 10]
 draws: int = 50_000           # CartPole episodes for the kept gradient [1000, 1000000]
 seed: int = 12                # of every random number in this chapter [0, 1000000000]
@@ -911,112 +909,13 @@ leads.map(lambda found: f"{found:.1f}").rename(
     index={arm: look["label"] for arm, look in figures.EPISODE_METHODS.items()})
 
 # %% [markdown]
-# ## On LunarLander
-#
-# CartPole is one task, and a kind one: every reward is 1, and a better policy simply plays longer.
-# On LunarLander rewards have both signs, an episode may end with +100 or with -100, and above we saw how far from normal its surprises are.
-#
-# There is no time here for ten arms; a run takes minutes.
-# The plan allows *one* form, and lets four tuning seeds choose it: the filter on the returns, with the advantages z-scored per episode as released, or the filter on both doors.
-# The form with the lower sum of restricted means over both learners goes on.
-
-# %%
-landers = {"actor_critic": "actor-critic", "ppo": "PPO"}
-lander_size = {"max_episodes": lander_episodes}
-with study.processes() as executor:
-    tuning = {
-        title: study.runs(plan.part(f"episodes_lunarlander_tuning_{learner}",
-                                    **lander_size), store, executor, archive=archive)
-        for learner, title in landers.items()}
-tuned = pd.DataFrame({title: analysis.restricted_means(frame)
-                      for title, frame in tuning.items()})
-
-# %% [markdown]
-# Their restricted means:
-
-# %% tags=["hide-input"]
-figures.table(tuned.assign(sum=tuned.sum(axis=1)).map("{:.0f}".format))
-
-# %% tags=["hide-input"]
-chosen = figures.LOOKS[tuned.sum(axis=1).idxmin()]["label"]
-Markdown(f"(Tuning seeds, n = {len(tuning['PPO']) // 2} per "
-         f"cell, cap {lander_episodes}.) The lower sum belongs to: **{chosen}**. The "
-         f"runs below are of: {figures.LOOKS[plan.LUNAR_FORM]['label']}.")
-
-# %% [markdown]
-# That form is trained on the ten seeds of chapters 07 and 09 and held against the Z-Scores that are recorded there, with the same learning rate, the same critic, and their advantages z-scored.
-
-# %%
-def on_lander(learner: str) -> pd.DataFrame:
-    """Return the runs of the chosen form and of the two Z-Scores on the same seeds."""
-    parts = [plan.part(f"episodes_lunarlander_{learner}", seeds=lander_seeds,
-                       **lander_size)]
-    z_scores = plan.part("lunarlander_" + learner, seeds=lander_seeds, **lander_size)
-    arms = {arm: z_scores.configs[arm] for arm in ("zscore", "running")}
-    parts.append(z_scores._replace(configs=arms))
-    with study.processes() as executor:
-        return pd.concat([study.runs(part, store, executor, archive=archive)
-                          for part in parts])
-
-
-flown = {title: on_lander(learner) for learner, title in landers.items()}
-
-# %% [markdown]
-# **Predict the plot.** The filter's model fits LunarLander's episodes worse than CartPole's, but better than a constant mean does. Ahead of the Z-Scores, or behind?
-
-# %% tags=["hide-input"]
-lines = [{f"{title} (n = {lander_seeds} per arm)":
-          analysis.survivals(frame, ["zscore", "running", plan.LUNAR_FORM])
-          for title, frame in flown.items()}]
-figures.show(figures.survival_panels(lines, lander_episodes, height=3.0))
-
-# %% tags=["hide-input"]
-def arrivals(frame: pd.DataFrame) -> str:
-    """Return how many runs of each arm arrived, in words."""
-    return ", ".join(f"{figures.LOOKS[arm]['label']} {rows.evaluation_arrived.sum()}"
-                     for arm, rows in frame.groupby("arm", sort=False))
-
-
-figures.caption(
-    "The share of the runs that have not arrived yet, by evaluation returns. Arrived "
-    f"before episode {lander_episodes:,}: "
-    + "; ".join(f"{title}: {arrivals(frame)}" for title, frame in flown.items())
-    + f" (of {lander_seeds} each).",
-    alt="Two panels of survival curves on LunarLander, actor-critic and PPO, three "
-    "arms each: the two Z-Scores and the filter of episodes. "
-    + "; ".join(f"{title}: {arrivals(frame)} of {lander_seeds} arrive"
-                for title, frame in flown.items()))
-
-# %% [markdown]
-# Each pair by the rule of the plan; the four comparisons are a family of their own.
-
-# %%
-against = {(title, arm): analysis.compare(frame, plan.LUNAR_FORM, arm)
-           for title, frame in flown.items() for arm in ("zscore", "running")}
-lander_q = stats.adjusted([one.p for one in against.values()])
-lander_verdicts = {
-    name: verdicts.ranking(one.factor, q, informed=verdicts.informed(
-        *(analysis.times(flown[name[0]], arm) for arm in (one.a, one.b))))
-    for (name, one), q in zip(against.items(), lander_q, strict=True)}
-
-# %% tags=["hide-input"]
-figures.table(pd.DataFrame({
-    (title, figures.LOOKS[arm]["label"]): {
-        "factor": against[title, arm].factor, "adjusted p": float(q),
-        "faster than it": str(lander_verdicts[title, arm])}
-    for (title, arm), q in zip(against, lander_q, strict=True)}).T)
-
-# %% [markdown]
-# With ten seeds, and runs that never arrive among them, only a large difference could be told; chapter 09 says how large.
-
-# %% [markdown]
 # ## What this does not show
 #
 # The models were fitted to runs that two Z-Scores had trained; a run that the filter itself trains has other episodes.
 # A likelihood ranks models, and the best of five need not be a good one: the local level knows nothing of the ceiling of 500 steps, nor of noise that grows with the level.
 # The fits on LunarLander are to sums of rewards; the mean of its discounted returns, which the normalizer would follow there, is not in the records.
 #
-# The eight cells are of one small task, and LunarLander got one form, one rate and ten seeds. Two learning rates are not a search: an arm may have its best rate elsewhere, and we do not know whether the arms' order would be the same there.
+# The training runs are of one small task. Two learning rates are not a search: an arm may have its best rate elsewhere, and we do not know whether the arms' order would be the same there.
 # The better fit of a model and the faster learning of a policy are two findings; nothing here shows that the first is the cause of the second.
 
 # %% [markdown]
@@ -1246,9 +1145,6 @@ points = [
     f"{kept_words['prior']} of the expected gradient; judged after it "
     f"{kept_words['posterior']}.",
     *(f"{question}: {words}." for question, words in tally.items()),
-    "On LunarLander, \"faster than the Z-Score\" (per episode, running): "
-    + "; ".join(f"{title} {lander_verdicts[title, 'zscore']}, "
-                f"{lander_verdicts[title, 'running']}" for title in flown) + ".",
 ]
 Markdown("\n".join(f"- {point}" for point in points))
 
