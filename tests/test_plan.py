@@ -57,7 +57,6 @@ IN_WORDS = {  # what the plan says of the arms of a part, and which those are; n
     "returns, on advantages, on both, on both learned, on both bank":
         ["zscore", "zscore_plain", "running", "running_plain", "episode_z", "episode", "episode_advantages",
          "episode_both", "episode_learned", "episode_bank"],
-    "episode filter: on returns with advantages z-scored, on both": ["episode_z", "episode_both"],
     "the best cell of each of the three grids (lowest restricted mean; on a tie the first in the grid's order)":
         ["kscore", "refit", "ema"],
 }

@@ -32,7 +32,6 @@ LUNAR_RESULTS = Seeds(1000, 10)
 TUNING = Seeds(2000, 8)  # settings are chosen on these; no result uses them
 LIVE = 3000  # the first of the seeds that chapters train before the reader's eyes, up to 3999
 EPISODE_RESULTS = Seeds(4000, 50)  # results of the filters over episodes
-LUNAR_TUNING = Seeds(2000, 4)  # which of their forms is run on LunarLander is chosen on these
 
 BASELINES = {name: {"name": name} for name in ("none", "zscore", "running", "ema")}
 KALMAN_ARMS = {
@@ -212,9 +211,6 @@ PARTS: dict[str, Declared] = {
     **{f"episodes_{algorithm}{suffix}": Declared((12, 13), EPISODE_RESULTS, partial(one_level_up, algorithm, **rate))
        for suffix, rate in (("", {}), ("_slower", {"learning_rate": SLOWER}))
        for algorithm in ("reinforce", "actor_critic", "gae", "ppo")},
-    **{f"episodes_lunarlander_tuning_{algorithm}": Declared(
-        (12,), LUNAR_TUNING, partial(one_level_up, algorithm, "LunarLander-v3", ("episode_z", "episode_both")))
-       for algorithm in ("actor_critic", "ppo")},
 }
 """Every part of the study, the longest runs first. The arms of a tuned part are the winners of its grids."""
 
