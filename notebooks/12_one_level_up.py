@@ -22,7 +22,7 @@
 # *For* readers who wonder where a Kalman filter would be at home in policy gradients.
 # *Know first:* chapters 01 to 04; chapter 08 for the intervals.
 # *Runs in* about a minute from the recorded runs; some hours on two cores from nothing.
-# Previous: [11 The replication report](11_replication_report.ipynb)
+# Previous: [11 The replication report](11_replication_report.ipynb) · Next: [13 Learned noise](13_learned_noise.ipynb)
 
 # %% [markdown]
 # ## Question

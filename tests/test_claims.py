@@ -76,6 +76,17 @@ def test_without_information_only_a_significant_difference_speaks_against_a_rank
     assert verdicts.ranking(interval(low, high), q, informed=False) == uninformed
 
 
+@pytest.mark.parametrize(("low", "high", "expected", "uninformed"), [
+    (0.92, 1.3, HOLDS, UNTOLD), (1.2, 1.5, HOLDS, UNTOLD), (0.9, 1.3, UNTOLD, UNTOLD), (0.5, 2.0, UNTOLD, UNTOLD),
+    (0.5, 0.99, FAILS, FAILS), (0.5, 1.0, UNTOLD, UNTOLD),
+    (0.92, 0.98, HOLDS, FAILS),  # slower, but by less than the margin
+    (1 / 1.1, 1.3, UNTOLD, UNTOLD),  # on the margin is not above it
+])
+def test_as_good_means_slower_by_less_than_the_margin_if_at_all(low, high, expected, uninformed):
+    assert verdicts.as_good(interval(low, high)) == expected
+    assert verdicts.as_good(interval(low, high), informed=False) == uninformed
+
+
 @pytest.mark.parametrize(("came", "informed"), [((5, 5), True), ((5, 4), False), ((4, 10), False), ((0, 0), False)])
 def test_arms_are_informative_if_half_of_each_arrive(came, informed):
     arms = [Times(np.full(10, 500), np.arange(10) < count) for count in came]

@@ -33,6 +33,17 @@ def ranking(factor: Interval, q: float, *, informed: bool = True, margin: float 
     return _beyond(factor, 1.0, margin if informed else -np.inf, q)
 
 
+def as_good(factor: Interval, *, informed: bool = True, margin: float = MARGIN) -> Verdict:
+    """Judge "A is as good as B", by the factor by which A is faster: slower, if at all, by less than the margin.
+
+    It fails where A is worse, with the whole interval below 1; where both apply it holds. Where the runs tell too
+    little (`informed` is False), a factor near 1 is no evidence for it.
+    """
+    if informed and factor.low > 1 / margin:
+        return Verdict.HOLDS
+    return Verdict.FAILS if factor.high < 1 else Verdict.UNTOLD
+
+
 def informed(*arms: Times) -> bool:
     """Say whether at least half of the runs of each arm arrived; if fewer do, a factor is near 1 whatever is true."""
     return all(np.mean(arm.arrived) >= ENOUGH for arm in arms)

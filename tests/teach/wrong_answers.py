@@ -357,4 +357,26 @@ def ratio_study(ratios, seeds, episodes):
 small = ratio_study([0.01, 1.0], [3900, 3901, 3902], 12)
 ahead = float(np.mean(small[1.0] > small[0.01]))
 """,
+    # variances as if they were deviations
+    "13-1": """
+def in_other_units(Q, R, c):
+    return c * Q, c * R, filters.steady_state(Q, R).gain
+""",
+    # each filter's doubts, and not that they disagree
+    "13-2": """
+def mixture(weights, means, variances):
+    return weights @ means, weights @ variances
+""",
+    # every noise is the fixed one
+    "13-3": """
+def noise_study(noises, seeds, episodes):
+    form = plan.part("episodes_actor_critic_slower").configs["episode"]
+    config = replace(form, max_episodes=episodes)
+    return pd.DataFrame({noise: {number: np.mean(train(config, number)["eval_returns"]) for number in seeds}
+                         for noise in noises})
+
+
+small = noise_study(["fixed", "bank"], [3200, 3201, 3202], 15)
+ahead = float(np.mean(small["bank"] > small["fixed"]))
+""",
 }
