@@ -76,9 +76,9 @@ chapter = chapters.begin("13_learned_noise")
 # %% tags=["parameters"]
 seeds: int = 50               # runs per arm [2, 10000]
 first_seed: int = 4000        # the first; results use 4000 and up [0, 1000000000]
-max_episodes: int = 500       # the cap: a run that meets it is censored [1, 100000]
-streams: int = 200            # simulated streams for each true Q/R [20, 100000]
-short: int = 100              # observations in a short stream [30, 300]
+max_episodes: int = 500       # the cap: a run that meets it is censored [5, 100000]
+streams: int = 120            # simulated streams for each true Q/R [20, 100000]
+short: int = 100              # observations in a short stream [40, 250]
 long: int = 1000              # and in a long one [300, 100000]
 peers: int = 2                # streams for the slow estimators [1, 1000]
 seed: int = 13                # of every random number in this chapter [0, 1000000000]
@@ -125,6 +125,20 @@ surface = np.array([[filters.local_level_likelihood(z, 10**q, 10**r) for q in lo
                     for r in log_R])
 
 # %% [markdown]
+# We also walk from ratio to ratio, and ask for each of them which $R$ goes with it best.
+
+# %%
+def best_R(ratio: float) -> float:
+    """Return the R that suits a ratio best, found by trying many."""
+    tried = np.geomspace(0.02, 50, 401)
+    return max(tried, key=lambda R: filters.local_level_likelihood(z, ratio * R, R))
+
+
+walked = np.geomspace(1e-4, 1e2, 19)
+ridge = np.array([(ratio * (R := best_R(ratio)), R) for ratio in walked])
+top = filters.estimate_noise(z)       # the most likely pair: how, comes later
+
+# %% [markdown]
 # Too small an $R$ and every surprise is a scandal; too large a one and the model is vague about everything.
 # The same can be said of $Q$, but the two can stand in for each other: a surprise may be drift, or it may be noise.
 #
@@ -144,15 +158,6 @@ def hill(ax) -> None:
     ax.set(xlim=(-4, 1), ylim=(-1, 1))
 
 
-def best_R(ratio: float) -> float:
-    """Return the R that suits a ratio best, found on a fine grid."""
-    tried = np.geomspace(0.02, 50, 401)
-    return max(tried, key=lambda R: filters.local_level_likelihood(z, ratio * R, R))
-
-
-walked = np.geomspace(1e-4, 1e2, 19)
-ridge = np.array([(ratio * (R := best_R(ratio)), R) for ratio in walked])
-top = filters.estimate_noise(z)
 fig, ax = figures.panels(height=3.8)
 hill(ax)
 ax.plot(*np.log10(ridge).T, color="white", linewidth=2.5)
@@ -526,7 +531,10 @@ def loss_of(logs: torch.Tensor) -> torch.Tensor:
     """Return the negative log-likelihood per observation, of log Q and log R."""
     return -filters.torch_likelihood(observed, *logs.exp()) / len(observed)
 
+# %% [markdown]
+# An optimizer asks for the loss and its gradient, as often as it likes, and takes a step:
 
+# %%
 def climbed(kind: type, steps: int, **options) -> np.ndarray:
     """Return the way (steps + 1, 2) of an optimizer that starts at Q = R = 3."""
     logs = torch.full((2,), np.log(3.0), dtype=torch.float64, requires_grad=True)
@@ -854,7 +862,10 @@ level_of = {"without": clean[0.1][:length, :some]}
 far_off = (rng.random((length, some)) < 0.03) * rng.choice([-10, 10], (length, some))
 level_of["with"] = level_of["without"] + far_off
 
+# %% [markdown]
+# The filter that is robust stands inside of the normalizer, so we send each series through that, as episodes of one value each, and look at its bank afterwards.
 
+# %%
 def through(z: np.ndarray, **options) -> normalizers.EpisodeScore:
     """Let the episode filter see a series, one value per episode."""
     normalizer = normalizers.make("episode", **options)
@@ -937,6 +948,11 @@ learners = {"reinforce": "REINFORCE", "actor_critic": "actor-critic", "gae": "GA
             "ppo": "PPO"}
 rates = {"": "0.01", "_slower": "0.003"}
 forms = {"learned": "episode_learned", "bank": "episode_bank"}
+
+# %% [markdown]
+# Three arms of each part of the study are needed: the fixed form and the two that learn.
+
+# %%
 study_size = {"seeds": seeds, "first_seed": first_seed, "max_episodes": max_episodes}
 
 
@@ -1233,6 +1249,9 @@ pd.DataFrame({f"{title}, {rate}": {form: f"{found:.3f}" for form, found in row.i
               for (title, rate), row in predicted.items()}).T.rename_axis(
     "error over that of the fixed ratio")
 
+# %% [markdown]
+# In words, over the cells:
+
 # %% tags=["hide-input"]
 def ends(form: str) -> str:
     """Return the range of a form's errors over the cells."""
@@ -1289,6 +1308,9 @@ pd.DataFrame({
         "adaptive (P6), Q = 0.1, R from its surprises": f"{adaptive_gains[scale]:.3f}",
         "bank, nothing set": f"{bank_gains[scale]:.3f}",
         "best": f"{best:.3f}"} for scale in bank_gains}).rename_axis("mean gain")
+
+# %% [markdown]
+# Read the rows from left to right:
 
 # %% tags=["hide-input"]
 Markdown(
