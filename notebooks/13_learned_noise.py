@@ -329,7 +329,7 @@ assert np.allclose(two_averages(z), filters.estimate_noise(z, "moments"))
 # %% [markdown]
 # ## Following a stream
 #
-# A normalizer cannot wait for the end of the run. It has to know its ratio while the episodes come in, and at every step for little money.
+# A normalizer cannot wait for the end of the run. It has to know its ratio while the episodes come in, and a step must cost next to nothing.
 #
 # **Moments with forgetting.** Both averages of (13.4) can be carried on, each moved by a share, 2 %, towards the newest product; so they remember some fifty differences.
 #
