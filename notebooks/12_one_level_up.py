@@ -327,7 +327,7 @@ figures.show(fig)
 def worst_and_best(model: str) -> str:
     """Return the range of a model's gaps over the tasks and learners, in words."""
     values = [found.estimate for found in gaps[model].values()]
-    return f"{min(values):.1f} to {max(values):.1f}"
+    return f"{min(values):z.1f} to {max(values):z.1f}"
 
 
 figures.caption(
@@ -1121,9 +1121,11 @@ Markdown(
     "Held against the belief from before it, an episode keeps its whole expected "
     "gradient. "
     f"As a normalizer on CartPole (n = {seeds} per arm) the filter of episodes was "
-    f"faster than the better of the Z-Scores in {f1['holds']} of {len(cells)} cells of "
-    f"learner and rate; in {f1['does not hold']} that does not hold, and in "
-    f"{f1['cannot be told']} it cannot be told"
+    "faster than the per-episode Z-Score as released in "
+    f"{count('F2', 'holds')} of {len(cells)} cells of learner and rate, but faster "
+    f"than the better of all Z-Scores only in {f1['holds']}; in "
+    f"{f1['does not hold']} that does not hold, and in {f1['cannot be told']} it "
+    "cannot be told"
     + ("." if enough else ". By the rule set beforehand that makes it one more "
        "normalizer and not a better one."))
 
@@ -1134,7 +1136,7 @@ cartpole_ratio, lander_ratio = (
 points = [
     "Behind the local level, in nats per 100 episodes, by task and learner: "
     + "; ".join(f"{model} {worst_and_best(model)}" for model in models) + ".",
-    f"The lag-one correlation of innovations is {told_apart.correlation.median():.2f} "
+    f"The lag-one correlation of innovations is {told_apart.correlation.median():z.2f} "
     f"in the median of {len(told_apart)} runs; {told_apart.fails.mean():.0%} fail a "
     "test of whiteness that one in twenty would fail by chance.",
     f"The median Q/R of returns is {cartpole_ratio:.2g} on CartPole and "

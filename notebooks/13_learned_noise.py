@@ -412,7 +412,8 @@ wander = {name: second_half[name].max() / second_half[name].min() for name in lo
 figures.caption(
     "The truth is the line at 0.1. In the second half of the stream the highest and "
     "the lowest value lie apart by a factor of "
-    + "; ".join(f"{factor:,.3g} ({name})" for name, factor in wander.items()) + ".",
+    + "; ".join(f"{float(f'{factor:.2g}'):,g} ({name})"
+                for name, factor in wander.items()) + ".",
     alt="Three estimates of the ratio along a stream on a logarithmic axis: moments "
     "with forgetting swing over decades and often hit the lower edge, moments of all "
     "observations swing less, but reach it as well, and the bank settles early near "
