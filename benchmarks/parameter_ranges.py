@@ -58,15 +58,15 @@ def number(kind: str, value: float) -> float | int:
     return round(value) if kind == "int" else value
 
 
-def inside(parameter: Parameter, rng: random.Random) -> object:
-    """A random value of a parameter: of a size, no more than ten times what the chapter takes by itself."""
+def inside(parameter: Parameter, usual: object, rng: random.Random) -> object:
+    """A random value of a parameter: of a size, no more than ten times what is usual."""
     if parameter.words:
         return rng.choice(parameter.words)
     if parameter.low is None:
         return parameter.default
     low, high = parameter.low, min(parameter.high, 1e9)
     if parameter.kind == "int" and "seed" not in parameter.name:
-        high = min(high, 10 * parameter.default)
+        high = min(high, 10 * usual)
     def draw(kind: str) -> float | int:
         return number(kind, math.exp(rng.uniform(math.log(low), math.log(high))) if low > 0 else rng.uniform(low, high))
     if not parameter.kind.startswith("list"):
@@ -78,11 +78,12 @@ def inside(parameter: Parameter, rng: random.Random) -> object:
 def points(chapter: Path, count: int, rng: random.Random) -> dict[str, dict[str, object]]:
     """The points at which a chapter is run, by name."""
     varied = {name: parameter for name, parameter in parameters.of(chapter).items() if name not in KEPT}
+    usual = {name: parameter.default for name, parameter in varied.items()} | quick(chapter)
     found = {f"{name}-{i}": {name: value} for name, parameter in varied.items()
              for i, value in enumerate(ends(parameter))}
     for i in range(count):
         some = rng.sample(sorted(varied), k=min(len(varied), 3))  # a few at once: pairs that do not fit are found, too
-        found[f"random-{i}"] = {name: inside(varied[name], rng) for name in some}
+        found[f"random-{i}"] = {name: inside(varied[name], usual[name], rng) for name in some}
     return found
 
 
