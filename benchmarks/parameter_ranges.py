@@ -59,14 +59,14 @@ def number(kind: str, value: float) -> float | int:
 
 
 def inside(parameter: Parameter, usual: object, rng: random.Random) -> object:
-    """A random value of a parameter: of a size, no more than ten times what is usual."""
+    """A random value of a parameter: of a size, no more than three times what is usual."""
     if parameter.words:
         return rng.choice(parameter.words)
     if parameter.low is None:
         return parameter.default
     low, high = parameter.low, min(parameter.high, 1e9)
     if parameter.kind == "int" and "seed" not in parameter.name:
-        high = min(high, 10 * usual)
+        high = min(high, max(3 * usual, low))
     def draw(kind: str) -> float | int:
         return number(kind, math.exp(rng.uniform(math.log(low), math.log(high))) if low > 0 else rng.uniform(low, high))
     if not parameter.kind.startswith("list"):
