@@ -65,7 +65,7 @@ def inside(parameter: Parameter, usual: object, rng: random.Random) -> object:
     if parameter.low is None:
         return parameter.default
     low, high = parameter.low, min(parameter.high, 1e9)
-    if parameter.kind == "int" and "seed" not in parameter.name:
+    if parameter.kind == "int" and not parameter.name.endswith("seed"):
         high = min(high, max(3 * usual, low))
     def draw(kind: str) -> float | int:
         return number(kind, math.exp(rng.uniform(math.log(low), math.log(high))) if low > 0 else rng.uniform(low, high))
