@@ -295,7 +295,7 @@ Markdown(f"As released, {told} difference was found ({file_factor:.2f}). The str
 means = pd.Series(analysis.restricted_means(runs))
 plus, minus = means[alike.index[alike > 0]], means[alike.index[alike < 0]]
 as_released = analysis.against(runs, "zscore")
-outside = [arm for arm in plus.index.drop("zscore")
+outside = [arm for arm in plus.index.difference(["zscore"], sort=False)
            if not as_released.factor[arm].low <= 1 <= as_released.factor[arm].high]
 apart = "do not overlap" if plus.max() < minus.min() else "overlap"
 
@@ -303,6 +303,8 @@ apart = "do not overlap" if plus.max() < minus.min() else "overlap"
 def span(group: pd.Series) -> str:
     """Return the arms of a group, and the range of their restricted means."""
     names = "; ".join(labels[arm] for arm in group.index)
+    if group.empty:
+        return "no arm."
     return f"{names}. Restricted means {group.min():.0f} to {group.max():.0f} episodes."
 
 
