@@ -295,7 +295,8 @@ Markdown(f"As released, {told} difference was found ({file_factor:.2f}). The str
 means = pd.Series(analysis.restricted_means(runs))
 plus, minus = means[alike.index[alike > 0]], means[alike.index[alike < 0]]
 as_released = analysis.against(runs, "zscore")
-outside = [arm for arm in plus.index.difference(["zscore"], sort=False)
+others = plus.index.difference(["zscore"], sort=False)
+outside = [arm for arm in others
            if not as_released.factor[arm].low <= 1 <= as_released.factor[arm].high]
 apart = "do not overlap" if plus.max() < minus.min() else "overlap"
 
@@ -312,7 +313,7 @@ Markdown("\n".join([
     f"- As without a critic: {span(plus)}",
     f"- The other way round: {span(minus)}",
     f"- Nothing to learn from a perfect critic: none, {means['none']:.0f} episodes.",
-    f"- The two groups {apart}. Within the first, {len(outside)} of {len(plus) - 1} "
+    f"- The two groups {apart}. Within the first, {len(outside)} of {len(others)} "
     "arms have a factor over the per-episode Z-Score whose interval leaves out 1.",
 ]))
 
