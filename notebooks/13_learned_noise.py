@@ -218,7 +218,7 @@ figures.caption(
 #
 # $$\hat R(\rho) = \frac1n\sum_t\frac{\nu_t^2}{s_t}, \tag{13.2}$$
 #
-# the mean square of the standardized surprises. With it the last sum becomes $n$, and what is left is a function of the ratio:
+# the mean square of the standardized surprises. With it the last term becomes $n$, and what is left is a function of the ratio:
 #
 # $$L_c(\rho) = -\tfrac12\Big(n\,\big(1 + \log 2\pi\hat R(\rho)\big) + \sum_t\log s_t\Big). \tag{13.3}$$
 #
@@ -331,14 +331,14 @@ assert np.allclose(two_averages(z), filters.estimate_noise(z, "moments"))
 #
 # A normalizer cannot wait for the end of the run. It has to know its ratio while the episodes come in, and a step must cost next to nothing.
 #
-# **Moments with forgetting.** Both averages of (13.4) can be carried on, each moved by a share, 2 %, towards the newest product; so they remember some fifty differences.
+# **Moments with forgetting.** Both averages of (13.4) can be carried on, each moved by a share, 2 %, towards the newest product; so they have a time constant of fifty differences, and scatter like plain means of about a hundred.
 #
 # **A bank.** Run several filters side by side, one for each ratio of a grid, and let them compete (Magill, 1965).
 # Each predicts, each is judged by its own surprises, and by (13.3) the weight of the $i$-th one is
 #
 # $$w_i = \frac{e^{L_c(\rho_i)}}{\sum_j e^{L_c(\rho_j)}}, \tag{13.5}$$
 #
-# the probability of its ratio, if all were equally likely before and $R$ is granted to each as it suits it.
+# the probability of its ratio, if all ratios were equally likely before and nothing was known of $R$: integrating over $R$ with the weight $1/R$ gives the same weights as its best value.
 # The sums in $L_c$ can be carried on, so a step costs a handful of operations on arrays of eight numbers.
 # The bank's belief is the mixture of its filters' beliefs.
 
@@ -420,7 +420,7 @@ figures.caption(
     "the truth.")
 
 # %% [markdown]
-# Forgetting is not free: an average over fifty differences is an estimate from fifty differences, for ever.
+# Forgetting is not free: such an average is as good as one over about a hundred differences, for ever.
 # And even with everything remembered, two averages are not the whole series.
 # The bank forgets nothing here; if it should be able to change its mind, its sums can be discounted in the same way.
 
@@ -501,7 +501,7 @@ figures.caption(
     "at the jump, and comes back sooner where evidence is given up.")
 
 # %% [markdown]
-# So a bank adapts where a filter with fixed variances cannot.
+# So a bank adapts where a filter with that small ratio cannot.
 # The price is in the middle panel: with all evidence kept, one jump can speak for restlessness long after it is over. The normalizer of the training runs below keeps all of its evidence.
 #
 # None of this depends on the units of the data.
@@ -593,7 +593,7 @@ figures.caption(
     "marks the maximum found by scipy.")
 
 # %% [markdown]
-# The two agree, as asserted above: the gradient through the filter finds the maximum of the likelihood and nothing else.
+# L-BFGS and scipy agree, as asserted above: the gradient through the filter finds the maximum of the likelihood and nothing else.
 # What it costs, the next section measures. Its use begins where the filter is a part of something larger that is trained as a whole.
 
 # %% [markdown]
@@ -732,7 +732,7 @@ Markdown(
     + ", ".join(f"{share:.0%} ({name})" for name, share in enough_near.items()) + ".")
 
 # %% [markdown]
-# The bank cannot name a ratio between those of its grid, which lie a factor of five apart. Does that hurt it?
+# Once it is sure, the bank can only name a ratio of its grid, and these lie a factor of five apart. Does that hurt it?
 
 # %% tags=["hide-input"]
 def costs(name: str, size: int) -> str:
@@ -851,7 +851,7 @@ figures.caption(
 # %% [markdown]
 # An estimate at the edge is not harmless.
 # A filter with $Q = 0$ is a running mean: it grows ever surer of itself, and stops following.
-# The bank and the normalizer below avoid the edge by never going below $Q/R = 10^{-4}$, a memory of a hundred observations; moments with forgetting, which are estimates from fifty differences, hit it often.
+# The bank and the normalizer below avoid the edge by never going below $Q/R = 10^{-4}$, a memory of a hundred observations; moments with forgetting, which are as good as a hundred differences, hit it often.
 #
 # **Outliers.** Now three in a hundred observations are off by ten deviations.
 # One such value makes two large differences of opposite sign, which is just what noise does: $R$ is overestimated, the ratio falls, and the filter becomes slow.
@@ -942,7 +942,7 @@ figures.caption(
 # "No significant difference" would not answer this, because a small study finds no difference between anything.
 # To be as good is a claim of its own, and it needs a margin: the improvement factor of the form over the fixed one must have its whole interval above $1/1.1$.
 # If the interval lies below 1 altogether, the form is **worse**; otherwise it **cannot be told**.
-# (Where both apply the first counts, as in the plan's other rules; and as there, a factor near 1 means nothing unless half of the runs of each arm arrive.)
+# (The plan does not say what counts where both apply, nor what to do if few runs arrive. Added when a part of the runs was there, as in its other rules: the first counts, and at least half of the runs of each arm must arrive. Neither case occurs at the defaults.)
 
 # %%
 learners = {"reinforce": "REINFORCE", "actor_critic": "actor-critic", "gae": "GAE",
