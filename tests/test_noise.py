@@ -178,6 +178,26 @@ def test_with_forgetting_they_follow_a_change():
     assert followed(z).square == pytest.approx(np.mean(np.diff(z[-100:]) ** 2), rel=0.5)
 
 
+@property_test
+@given(series, st.sampled_from([1e-3, 1000.0]), st.floats(0, 0.5))
+def test_moments_that_follow_a_stream_do_not_mind_its_scale(z, scale, forget):
+    one, other = (filters.solve_moments(moments.square, moments.product)
+                  for moments in (followed(z, forget=forget), followed(scale * z, forget=forget)))
+    assert other.gain == pytest.approx(one.gain, abs=1e-6) and other.R == pytest.approx(scale**2 * one.R)
+
+
+def test_the_moments_start_as_plain_means_and_then_move_by_a_fixed_share():
+    z, forget = walk(0.3, 40), 0.1
+    steps = np.diff(z)
+    products = steps[1:] * steps[:-1]
+    square, product = np.mean(steps[:10] ** 2), np.mean(products[:10])
+    for step in steps[10:]:
+        square += forget * (step**2 - square)
+    for value in products[10:]:
+        product += forget * (value - product)
+    assert followed(z, forget=forget)[3:] == (pytest.approx(square), pytest.approx(product))
+
+
 def bank_of(z, **options):
     bank = filters.start_bank(float(z[0]))
     for value in z[1:].tolist():
@@ -206,6 +226,28 @@ def test_a_bank_does_not_mind_the_scale(z, scale):
     assert filters.bank_belief(other).var == pytest.approx(scale**2 * filters.bank_belief(one).var, rel=1e-5)
 
 
+@property_test
+@given(series, st.floats(0, 0.5))
+def test_a_bank_that_forgets_counts_what_is_old_for_less(z, forget):
+    bank, weight = bank_of(z, forget=forget), (1 - forget) ** np.arange(len(z) - 2, -1, -1)
+    assert bank.count == pytest.approx(weight.sum())
+    for place, ratio in enumerate(bank.ratio):
+        path = filters.filter_series(z[1:], ratio, 1.0, start=filters.Belief(float(z[0]), 1.0))
+        S = path.prior_var + 1
+        assert bank.logs[place] == pytest.approx(weight @ np.log(S))
+        assert bank.squares[place] == pytest.approx(weight @ ((z[1:] - path.prior_mean) ** 2 / S))
+
+
+def test_a_bank_gives_the_noise_and_the_belief_of_its_mixture():
+    bank = bank_of(walk(0.1, 40))
+    weight, R = filters.bank_weights(bank), bank.squares / 39
+    assert filters.bank_noise(bank) == (pytest.approx(weight @ (bank.ratio * R)), pytest.approx(weight @ R))
+    rng = np.random.default_rng(0)
+    who = rng.choice(len(weight), 400_000, p=weight)
+    drawn = rng.normal(bank.mean[who], np.sqrt(bank.var * R)[who])
+    assert filters.bank_belief(bank) == (pytest.approx(drawn.mean(), abs=0.01), pytest.approx(drawn.var(), rel=0.02))
+
+
 def test_a_bank_finds_the_ratio_and_one_that_forgets_changes_its_mind():
     calm = walk(0.002, 600)
     assert filters.bank_noise(bank_of(calm)).ratio < 0.02
@@ -224,6 +266,34 @@ def test_a_more_certain_observation_weighs_more():
     usual, certain = (filters.follow_bank(bank, 1.0, noise=noise) for noise in (1.0, 0.25))
     assert certain.mean[0] == pytest.approx(1.1 / 1.35) and usual.mean[0] == pytest.approx(1.1 / 2.1)
     assert certain.var[0] == pytest.approx(1.1 / 1.35 * 0.25)
+
+
+# A robust update
+
+beliefs = st.builds(filters.Belief, st.floats(-100, 100), st.floats(0, 100))
+
+
+@property_test
+@given(beliefs, st.floats(-1, 1), st.floats(0.01, 100), st.floats(0.5, 5))
+def test_what_is_not_far_off_counts_in_full(prior, share, R, far):
+    z = prior.mean + 0.999 * share * far * math.sqrt(prior.var + R)
+    assert filters.robust_update(prior, z, R, far) == filters.update(prior, z, R)
+
+
+@property_test
+@given(beliefs, st.floats(1, 1e6), st.floats(0.01, 100), st.floats(0.5, 5), st.sampled_from([-1, 1]))
+def test_what_is_too_far_off_counts_as_if_it_were_just_so_far(prior, times, R, far, side):
+    edge = side * far * math.sqrt(prior.var + R)
+    found, expected = (filters.robust_update(prior, prior.mean + times * edge, R, far),
+                       filters.update(prior, prior.mean + edge, R))
+    assert found == (pytest.approx(expected.mean), pytest.approx(expected.var))
+
+
+def test_by_default_three_deviations_are_far():
+    prior = filters.Belief(1.0, 3.0)
+    assert filters.robust_update(prior, 1e9, 1.0).mean == pytest.approx(1 + 0.75 * 3 * 2)
+    with pytest.raises(ValueError, match="far must be"):
+        filters.robust_update(prior, 1.0, 1.0, far=0)
 
 
 # Level plus slope
@@ -247,3 +317,33 @@ def test_without_a_slope_it_is_the_local_level():
         belief = filters.update_trend(filters.predict_trend(belief, 0.3, 0.0), z, 0.8)
         prior = filters.update(filters.predict(prior, 0.3), z, 0.8)
         assert (belief.level, belief.var, belief.slope) == (pytest.approx(prior.mean), pytest.approx(prior.var), 0.0)
+
+
+def test_level_and_slope_are_those_of_statsmodels():
+    from statsmodels.tsa.statespace.structural import UnobservedComponents
+
+    z, (Q, Q_slope, R) = walk(0.2, 60) + 0.5 * np.arange(60), (0.3, 0.02, 0.8)
+    model = UnobservedComponents(z, "local linear trend")
+    model.ssm.initialize_known(np.array([z[0], 0.0]), np.diag([2.0, 0.7]))  # before the first observation
+    expected = model.filter([R, Q, Q_slope])
+    belief = filters.update_trend(filters.Trend(z[0], 0.0, 2.0, 0.0, 0.7), z[0], R)
+    for value in z[1:].tolist():
+        belief = filters.update_trend(filters.predict_trend(belief, Q, Q_slope), value, R)
+    assert np.allclose([belief.level, belief.slope], expected.filtered_state[:, -1])
+    assert np.allclose([[belief.var, belief.cov], [belief.cov, belief.slope_var]],
+                       expected.filtered_state_cov[:, :, -1])
+
+
+@property_test
+@given(series, st.floats(0, 10), st.floats(0, 10), st.floats(0.01, 10), st.sampled_from([1e-3, 1000.0]))
+def test_level_and_slope_stay_possible_and_do_not_mind_the_scale(z, Q, Q_slope, R, scale):
+    one, other = filters.Trend(z[0], 0.0, R, 0.0, R), filters.Trend(scale * z[0], 0.0, R, 0.0, R)
+    for value in z[1:].tolist():
+        one = filters.update_trend(filters.predict_trend(one, Q, Q_slope), value, R)
+        other = filters.update_trend(filters.predict_trend(other, Q, Q_slope), scale * value, R)
+        assert 0 < one.var <= R and one.slope_var > 0
+        assert one.cov**2 <= one.var * one.slope_var * (1 + 1e-9)
+    size = scale * np.abs(z).max()
+    assert other[:2] == (pytest.approx(scale * one.level, abs=1e-9 * size),
+                         pytest.approx(scale * one.slope, abs=1e-9 * size))
+    assert other[2:] == one[2:]

@@ -9,6 +9,7 @@ alone, except where a method says otherwise.
 """
 
 from kscore.filters.level import (
+    FAR,
     START,
     TINY,
     Belief,
@@ -19,7 +20,9 @@ from kscore.filters.level import (
     filter_checked,
     filter_series,
     gain,
+    not_too_far,
     predict,
+    robust_update,
     steady_state,
     update,
 )
@@ -42,8 +45,8 @@ from kscore.filters.noise import (
 )
 from kscore.filters.slope import Trend, predict_trend, update_trend
 
-__all__ = ["BANK", "START", "TINY", "Bank", "Belief", "Filtered", "Moments", "Noise", "SteadyState", "Trend",
+__all__ = ["BANK", "FAR", "START", "TINY", "Bank", "Belief", "Filtered", "Moments", "Noise", "SteadyState", "Trend",
            "adaptive_filter_checked", "adaptive_filter_series", "bank_belief", "bank_noise", "bank_weights",
            "concentrated_likelihood", "estimate_noise", "filter_checked", "filter_series", "follow_bank",
-           "follow_moments", "gain", "local_level_likelihood", "predict", "predict_trend", "solve_moments",
-           "start_bank", "steady_state", "torch_likelihood", "update", "update_trend"]
+           "follow_moments", "gain", "local_level_likelihood", "not_too_far", "predict", "predict_trend",
+           "robust_update", "solve_moments", "start_bank", "steady_state", "torch_likelihood", "update", "update_trend"]

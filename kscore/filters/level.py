@@ -5,6 +5,7 @@ z_t = x_t + v_t with v ~ N(0, R). Nothing here knows what the observations z are
 paper (P) and what follows from them (D); chapter 00 lists them.
 """
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Literal, NamedTuple
@@ -14,6 +15,7 @@ import numpy as np
 from kscore import checks
 
 TINY = 1e-300  # keeps an adaptive R above zero, so that a gain is never 0 / 0
+FAR = 3.0  # deviations: a robust filter takes what is further off as if it were so far off
 
 
 class Belief(NamedTuple):
@@ -72,6 +74,23 @@ def update(prior: Belief, z: float, R: float) -> Belief:
     K = gain(prior, R)
     x = checks.number("prior.mean", prior.mean)
     return Belief(x + K * (checks.number("z", z) - x), K * R)
+
+
+def robust_update(prior: Belief, z: float, R: float, far: float = FAR) -> Belief:
+    """Learn from one observation that may be an outlier: it counts as if it were at most `far` deviations off.
+
+    The innovation ν = z - x⁻ is moved to within ± far √(P⁻ + R), and P3 takes it from there, x = x⁻ + K ν and
+    P = (1 - K) P⁻: an outlier has a bounded influence, and what is no outlier counts in full.
+    """
+    P, R = checks.variance("prior.var", prior.var), checks.variance("R", R, positive=True)
+    z, x = checks.number("z", z), checks.number("prior.mean", prior.mean)
+    far = checks.variance("far", far, positive=True)
+    return update(prior, not_too_far(z, x, math.sqrt(P + R), far), R)
+
+
+def not_too_far(z: float, expected: float, deviation: float, far: float = FAR) -> float:
+    """Return an observation, moved to within `far` deviations of what was expected."""
+    return min(max(z, expected - far * deviation), expected + far * deviation)
 
 
 def steady_state(Q: float, R: float) -> SteadyState:

@@ -17,6 +17,7 @@ from kscore.filters import (
     bank_weights,
     follow_bank,
     follow_moments,
+    not_too_far,
     predict_trend,
     solve_moments,
     start_bank,
@@ -24,7 +25,6 @@ from kscore.filters import (
 )
 from kscore.normalizers.base import Normalizer, Scaling, positive_variance
 
-FAR = 3.0  # deviations: a robust level takes what is further off as if it were so far off
 SLOPE_SHARE = 0.01  # variance of the slope's drift, as a share of the level's
 LONG_ENOUGH = 5  # episodes before it is known what is far off, or how restless the level is
 
@@ -71,6 +71,8 @@ class EpisodeScore(Normalizer):
             checks.flag(name, getattr(self, name))
         if self.slope and self.noise != "fixed":
             raise ValueError(f"noise must be 'fixed' with a slope, got {self.noise!r}")
+        if self.slope and self.robust:
+            raise ValueError("robust must be False with a slope, got True")
         self.ratio, self.eps = positive_variance("ratio", self.ratio), positive_variance("eps", self.eps)
         filters = len(BANK) if self.noise == "bank" else 1
         self.centre, self.spread, self.moments = np.zeros((5, filters)), np.zeros((5, filters)), np.zeros((2, 5))
@@ -105,9 +107,9 @@ class EpisodeScore(Normalizer):
     def _follow_level(self, returns: np.ndarray) -> None:
         seen = float(returns.mean() if self.level == "mean" else returns[0])
         z = math.copysign(math.log1p(abs(seen)), seen) if self.transform == "symlog" else seen
-        if self.robust and self.episodes >= LONG_ENOUGH:
-            z = self._not_too_far(z)
         noise = self.length / len(returns) if self.by_length and self.episodes else 1.0
+        if self.robust and self.episodes >= LONG_ENOUGH:
+            z = self._nearer(z, noise)
         if self.slope:
             self.centre = np.array(self._trend(z, noise))[:, None]
         else:
@@ -123,15 +125,14 @@ class EpisodeScore(Normalizer):
         """Return the level that the next episode is expected at."""
         return float(self.centre[0, 0] + self.centre[1, 0]) if self.slope else self._belief(self.centre)
 
-    def _not_too_far(self, z: float) -> float:
+    def _nearer(self, z: float, noise: float) -> float:
         """Return what was seen, moved to within a few of the deviations that were seen so far."""
-        if self.slope or not self.centre[4].all():
+        if not self.centre[4].all():
             return z
-        count = self.centre[2, 0]
-        weight = bank_weights(self._bank(self.centre, 0))
-        mean = float(weight @ self.centre[0])
-        far = FAR * math.sqrt(float(weight @ ((self.centre[1] + self._ratios() + 1) * self.centre[4])) / count)
-        return min(max(z, mean - far), mean + far)
+        bank = self._bank(self.centre, 0)
+        weight = bank_weights(bank)
+        variance = float(weight @ ((bank.var + bank.ratio + noise) * bank.squares)) / bank.count
+        return not_too_far(z, float(weight @ bank.mean), math.sqrt(variance))
 
     def _back(self, level: float) -> float:
         return math.copysign(math.expm1(min(abs(level), 700.0)), level) if self.transform == "symlog" else level
