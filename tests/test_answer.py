@@ -1,5 +1,7 @@
 """What README and the page of answers say is what the chapters printed, and what the archive says."""
 
+import re
+
 import nbformat
 import pytest
 
@@ -50,6 +52,23 @@ def test_what_is_recommended_is_what_the_archive_says():
                               for part in ("cartpole_gae", "cartpole_gae_switched"))
     assert all(z_scored[arm] < not_z_scored[arm] for arm in ("zscore", "running", "ema"))
     assert 0.8 < z_scored["zscore"] / not_z_scored["none"] < 1.25
+
+
+def test_the_filters_that_were_faster_are_those_that_are_named():
+    """docs/answer.md, below the figure."""
+    printed = "\n".join(output.data.get("text/markdown", "") for cell in REPORT.cells
+                        for output in cell.get("outputs", []) if "data" in output)
+    faster = re.search(r"K-Scores in these panels, .* above it:\n\n((?:- .*\n?)+)", printed)[1]
+    assert re.findall(r"^- (.*?): K-Score, (.*?) \d", faster, re.MULTILINE) == [
+        ("REINFORCE", "adaptive stream"), ("REINFORCE", "adaptive innovation"),
+        *(("GAE, advantages not z-scored", name) for name in ("refit", "adaptive stream", "adaptive refit")),
+        ("GAE, advantages normalized", "adaptive refit")]
+    means = {part: analysis.restricted_means(study.runs(plan.part(part)))
+             for part in ("cartpole_reinforce", "cartpole_gae_advantages", "cartpole_gae_switched")}
+    for part, filtered in (("cartpole_reinforce", "adaptive"), ("cartpole_gae_advantages", "adaptive_refit")):
+        assert 0.95 < means[part][filtered] / means[part]["running"] < 1.1
+    without = means["cartpole_gae_switched"].pop("none")
+    assert 1.5 * without < min(means["cartpole_gae_switched"].values())
 
 
 # Publishing

@@ -77,9 +77,10 @@ def test_make_help_lists_every_target():
     assert all(f"make {target} " in listed for target in targets)
 
 
-def test_the_readme_names_every_chapter():
+def test_the_readme_and_the_first_page_name_every_chapter():
     for path in (ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"):
         assert f"(notebooks/{path.name})" in read("README.md")
+        assert re.search(rf"^\| \[.+\]\(../notebooks/{path.name}\) \| .+ \|$", read("docs/index.md"), re.MULTILINE)
 
 
 def test_the_citation_names_the_paper():
