@@ -640,12 +640,14 @@ print(len(frame), Path(__file__).name, "torch" in sys.modules)
 """
 
 
-def test_spawned_processes_train_the_same_and_do_not_run_the_calling_script_again(tmp_path, whole):
-    script = tmp_path / "chapter.py"
+def test_spawned_processes_train_the_same_and_run_neither_the_calling_script_nor_what_lies_around(tmp_path, whole):
+    script, here = tmp_path / "chapter.py", tmp_path / "here"
+    here.mkdir()
+    (here / "signal.py").write_text("raise SystemExit('the wrong one')\n")  # which every spawned process imports
     script.write_text(SCRIPT)  # no main guard, as in a chapter
     configs = json.dumps([config.to_dict() for config in ARMS.values()])
     done = subprocess.run([sys.executable, script, configs, json.dumps(SEEDS)], capture_output=True, text=True,
-                          timeout=120)
+                          timeout=120, cwd=here)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "seen.txt").read_text() == "__main__\n"
     assert done.stdout == "6 chapter.py False\n"  # it still knows its own name, and who hands out needs no torch

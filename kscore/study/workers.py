@@ -35,6 +35,7 @@ def trained(missing: list[tuple[RunConfig, int]], executor: Executor | None, tol
 WORKER_ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",  # more threads would only get in each other's way
     "MALLOC_TRIM_THRESHOLD_": "131072",  # glibc's own start value, kept: left to adapt, a worker's heap only ever grows
+    "PYTHONSAFEPATH": "1",  # no code from the folder in which one happens to be, such as a signal.py that lies there
 }
 
 
