@@ -39,16 +39,18 @@ def machine() -> str:
 
 
 def commit() -> str:
-    """Return the checked-out commit, and whether the code has been edited since; "unknown" outside a git checkout."""
+    """Return the checked-out commit, and whether code or data were edited since; "unknown" outside a git checkout."""
     if _git("rev-parse", "--show-toplevel") != str(ROOT):  # a repository around this folder says nothing about it
         return "unknown"
-    edited = _git("status", "--porcelain", "--", "kscore", "notebooks/*.py")
+    edited = _git("status", "--porcelain", "--", "kscore", "data", "notebooks/*.py")
     return _git("rev-parse", "--short=10", "HEAD") + (", edited" if edited else "")
 
 
 def _git(*arguments: str) -> str:
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}  # a hook's name another
     try:
-        asked = subprocess.run(["git", "-C", str(ROOT), *arguments], capture_output=True, text=True, check=True)
+        asked = subprocess.run(["git", "-C", str(ROOT), *arguments], env=plain, capture_output=True, text=True,
+                               check=True)
         return asked.stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return ""

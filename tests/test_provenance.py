@@ -7,29 +7,36 @@ import pytest
 from kscore import provenance
 
 
-@pytest.fixture
-def repository(tmp_path, monkeypatch):
-    """A checkout of its own, with a committed module and a published notebook."""
+def committed(folder, message):
+    """Make a repository of a folder and return its commit."""
     def git(*arguments):
-        command = ["git", "-C", tmp_path, "-c", "user.name=A", "-c", "user.email=a@b", *arguments]
+        command = ["git", "-C", folder, "-c", "user.name=A", "-c", "user.email=a@b", *arguments]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
-    for name in ("kscore/filters.py", "notebooks/00_start_here.ipynb"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text("x = 1\n")
     git("init", "--quiet")
     git("add", ".")
-    git("commit", "--quiet", "-m", "first")
-    monkeypatch.setattr(provenance, "ROOT", tmp_path)
-    return tmp_path, git("rev-parse", "--short=10", "HEAD")
+    git("commit", "--quiet", "-m", message)
+    return git("rev-parse", "--short=10", "HEAD")
+
+
+@pytest.fixture
+def repository(tmp_path, monkeypatch):
+    """A checkout of its own, with a committed module, a published notebook and recorded runs."""
+    folder = tmp_path / "checkout"
+    for name in ("kscore/filters.py", "notebooks/00_start_here.ipynb", "data/runs/part.jsonl"):
+        (folder / name).parent.mkdir(parents=True)
+        (folder / name).write_text("x = 1\n")
+    monkeypatch.setattr(provenance, "ROOT", folder)
+    return folder, committed(folder, "first")
 
 
 def test_the_commit_is_that_of_the_checkout(repository):
     assert provenance.commit() == repository[1]
 
 
-def test_edited_code_is_told(repository):
-    (repository[0] / "kscore" / "filters.py").write_text("x = 2\n")
+@pytest.mark.parametrize("name", ["kscore/filters.py", "data/runs/part.jsonl"])
+def test_edited_code_and_data_are_told(repository, name):
+    (repository[0] / name).write_text("x = 2\n")
     assert provenance.commit() == f"{repository[1]}, edited"
 
 
@@ -46,6 +53,15 @@ def test_outputs_that_are_being_published_are_no_edit(repository):
 def test_the_commit_of_a_repository_around_the_project_is_not_named(repository, monkeypatch):
     monkeypatch.setattr(provenance, "ROOT", repository[0] / "kscore")
     assert provenance.commit() == "unknown"
+
+
+def test_the_commit_of_a_repository_that_the_environment_names_is_not_told(repository, tmp_path, monkeypatch):
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "file").touch()
+    assert committed(other, "of another project") != repository[1]
+    monkeypatch.setenv("GIT_DIR", str(other / ".git"))  # as in the hooks of that one
+    assert provenance.commit() == repository[1]
 
 
 def test_outside_of_a_checkout_the_commit_is_unknown(tmp_path, monkeypatch):
