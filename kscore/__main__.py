@@ -170,7 +170,7 @@ def _run(options: argparse.Namespace) -> int:
     if not options.no_pages:
         site.need_packages()
     _check_sources({task.source for task in todo})
-    if options.scheduler:
+    if options.scheduler is not None:
         _hand_on(options.scheduler)
     entries = status.latest(out)
     for task in todo:

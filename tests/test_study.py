@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import warnings
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
 
 import pytest
 import small_runs
@@ -227,6 +227,19 @@ def test_a_scheduler_does_the_work_where_one_is_named(monkeypatch, asked):
         monkeypatch.setenv("DASK_SCHEDULER_ADDRESS", "tcp://here:1")
     with study.processes(scheduler="tcp://here:1" if asked == "argument" else None) as pool:
         assert pool == "it" and lent == ["tcp://here:1"]
+
+
+def test_an_empty_address_is_a_mistake_and_not_this_machine(tmp_path, capsys):
+    for command in (["study", "cartpole_ppo", "--store", str(tmp_path)], ["run", "00", "--out", str(tmp_path)]):
+        assert main([*command, "--scheduler", ""]) == 2
+        assert "scheduler must be the address of a running Dask scheduler, got ''" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_empty_address_in_the_environment_is_none(monkeypatch):
+    monkeypatch.setenv("DASK_SCHEDULER_ADDRESS", "")
+    with study.processes(1) as pool:
+        assert isinstance(pool, ProcessPoolExecutor)
 
 
 def test_a_borrowed_executor_stays_open(store):

@@ -48,8 +48,9 @@ def processes(workers: int | None = None, scheduler: str | None = None) -> Itera
     """
     if workers is not None:
         checks.whole("workers", workers)
-    scheduler = scheduler or os.environ.get("DASK_SCHEDULER_ADDRESS")
-    with cluster.executor(scheduler) if scheduler else _own_processes(workers or os.cpu_count()) as pool:
+    if scheduler is None:  # an empty address is a mistake, as of a script whose variable is not set; not this machine
+        scheduler = os.environ.get("DASK_SCHEDULER_ADDRESS") or None
+    with cluster.executor(scheduler) if scheduler is not None else _own_processes(workers or os.cpu_count()) as pool:
         yield pool
 
 
