@@ -441,7 +441,7 @@ def test_the_critics_loss_is_that_of_its_own_units(reduction):
 
 
 @pytest.mark.parametrize("algorithm", ["actor_critic", "gae", "ppo"])
-def test_algorithms_use_values_in_the_units_of_their_targets(algorithm, monkeypatch):
+def test_algorithms_use_values_in_the_units_of_their_targets_and_advantages_in_the_critics(algorithm, monkeypatch):
     monkeypatch.setattr(outside.Watching, "seen", [])
     config = small(algorithm=algorithm, normalizer={"name": "none"}, value_scale={"name": "running"}, epochs=1,
                    advantage_normalizer={"name": "outside:Watching"})
@@ -451,7 +451,7 @@ def test_algorithms_use_values_in_the_units_of_their_targets(algorithm, monkeypa
     returns = batch.returns(config.gamma)
     expected = batch.gae_advantages(values, config.gamma, config.lam) if algorithm == "gae" else returns - values
     assert agent.units.centre == pytest.approx(returns.mean())
-    assert np.allclose(outside.Watching.seen[0][1], expected, rtol=1e-9)
+    assert np.allclose(outside.Watching.seen[0][1], expected / agent.units.scale, rtol=1e-9)  # in the critic's units
 
 
 def critic_error(env, value_scale):
@@ -658,7 +658,8 @@ def test_a_bad_value_of_a_newer_setting_is_an_error_at_once(bad):
 def test_settings_that_came_later_do_not_change_what_an_older_record_is_known_by():
     config = small("CartPole-v1", normalizer=FILTER)
     older = train(dataclasses.replace(config, max_episodes=1), 3)
-    assert set(LATER) == {"advantage_normalizer", "value_scale", "head", "episodes_per_update"}
+    assert set(LATER) == {"advantage_normalizer", "value_scale", "head", "episodes_per_update", "reward_normalizer",
+                          "reward_scale"}
     assert {name: older["config"].pop(name) for name in LATER} == LATER
     assert Record.of(older).key == key(dataclasses.replace(config, max_episodes=1), 3)
     newer = [dataclasses.replace(config, **change) for change in (

@@ -19,7 +19,7 @@ PACKAGE = Path(kscore.__file__).parent
 FIRST = ["checks", "project", "journal", "progress", "console", "provenance"]
 ROOMS = {
     "filters": ["level", "noise", "slope"],
-    "normalizers": ["base", "steps", "episodes"],
+    "normalizers": ["base", "steps", "episodes", "relatives"],
     "rl": ["environments", "cartpoles", "config", "networks", "policies", "algorithms", "training"],
     "study": ["plan", "records", "store", "cluster", "workers", "running", "migrate"],
     "analysis": ["stats", "verdicts", "comparisons", "claims", "multiverse", "baselines", "levels"],

@@ -23,7 +23,7 @@ from kscore.filters import (
     start_bank,
     update_trend,
 )
-from kscore.normalizers.base import Normalizer, Scaling, positive_variance
+from kscore.normalizers.base import Normalizer, Scaling, positive_variance, symexp, symlog
 
 SLOPE_SHARE = 0.01  # variance of the slope's drift, as a share of the level's
 LONG_ENOUGH = 5  # episodes before it is known what is far off, or how restless the level is
@@ -106,7 +106,7 @@ class EpisodeScore(Normalizer):
 
     def _follow_level(self, returns: np.ndarray) -> None:
         seen = float(returns.mean() if self.level == "mean" else returns[0])
-        z = math.copysign(math.log1p(abs(seen)), seen) if self.transform == "symlog" else seen
+        z = float(symlog(seen)) if self.transform == "symlog" else seen
         noise = self.length / len(returns) if self.by_length and self.episodes else 1.0
         if self.robust and self.episodes >= LONG_ENOUGH:
             z = self._nearer(z, noise)
@@ -135,7 +135,7 @@ class EpisodeScore(Normalizer):
         return not_too_far(z, float(weight @ bank.mean), math.sqrt(variance))
 
     def _back(self, level: float) -> float:
-        return math.copysign(math.expm1(min(abs(level), 700.0)), level) if self.transform == "symlog" else level
+        return float(symexp(level)) if self.transform == "symlog" else level
 
     # The spread
 

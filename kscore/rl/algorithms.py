@@ -1,11 +1,12 @@
 """REINFORCE, actor-critic, GAE and PPO: one or more episodes in, one update of the networks.
 
-Each algorithm is one function that reads as the textbook has it. In all of them the two lines
+Each algorithm is one function that reads as the textbook has it. In all of them the lines
 
-    targets = normalize.returns(returns, batch.lengths)
+    batch = batch.rewarded(normalize.rewards)
+    targets = normalize.returns(batch.returns(config.gamma), batch.lengths)
     advantages = normalize.advantages(..., batch.lengths)
 
-are where normalizers act, episode by episode; `normalization` says which stands at which of these two doors. Dropout,
+are where normalizers act, episode by episode; `normalization` says which stands at which of these doors. Dropout,
 as released: the actor's log-probabilities are those of the forward passes that chose the actions (the episodes' own
 masks), while PPO only takes its old log-probabilities from there and draws fresh masks for every epoch; the critic's
 masks are always fresh. Labels such as R2 name facts of the release; chapter 00 lists them.
@@ -35,6 +36,7 @@ Door = Callable[[np.ndarray, list[int]], np.ndarray]
 class Settings(Protocol):
     """What an algorithm reads of a run's configuration (see `RunConfig`)."""
 
+    reward_normalizer: dict | None
     normalizer: dict
     signal: str
     advantage_normalizer: dict | None
@@ -70,11 +72,17 @@ class Batch(NamedTuple):
     masks: Masks | None  # (T, width) a hidden layer
 
     @classmethod
-    def of(cls, episodes: Sequence[Episode]) -> "Batch":
-        """Put episodes one after the other."""
+    def of(cls, episodes: Sequence[Episode], reward_scale: float = 1.0) -> "Batch":
+        """Put episodes one after the other; every reward is told in units of its own, if a scale says so."""
         observations, actions, rewards, masks = zip(*episodes, strict=True)
+        told = [[reward_scale * reward for reward in own] for own in rewards] if reward_scale != 1 else list(rewards)
         joined = None if masks[0] is None else [_joined(layer) for layer in zip(*masks, strict=True)]
-        return cls(torch.from_numpy(_joined(observations)), torch.from_numpy(_joined(actions)), list(rewards), joined)
+        return cls(torch.from_numpy(_joined(observations)), torch.from_numpy(_joined(actions)), told, joined)
+
+    def rewarded(self, door: "Door") -> "Batch":
+        """Return the same episodes with their rewards as a door lets them through."""
+        rewards = door(_joined([np.array(own) for own in self.rewards]), self.lengths)
+        return self._replace(rewards=[own.tolist() for own in _split(rewards, self.lengths)])
 
     @property
     def lengths(self) -> list[int]:
@@ -100,14 +108,15 @@ def _split(signal: np.ndarray, lengths: list[int]) -> list[np.ndarray]:
 
 
 class Normalization(NamedTuple):
-    """The two doors: what is done to the returns, and what is done to the advantages."""
+    """The doors: what is done to the rewards, to the returns, and to the advantages."""
 
+    rewards: Door
     returns: Door
     advantages: Door
 
 
 def normalization(config: Settings) -> Normalization:
-    """Put new normalizers at the doors of the returns and of the advantages, each with a state of its own.
+    """Put new normalizers at the doors of rewards, returns and advantages, each with a state of its own.
 
     A normalizer of the returns makes the critic learn scores; with one at the door of the advantages only, it learns
     raw returns (R8). REINFORCE has no critic and its advantages are its returns, so that there the two doors stand
@@ -118,7 +127,7 @@ def normalization(config: Settings) -> Normalization:
         at_returns, at_advantages = [], [config.normalizer]
     if config.normalize_advantages:
         at_advantages.append({"name": "zscore"})
-    return Normalization(_door(at_returns), _door(at_advantages))
+    return Normalization(_door([config.reward_normalizer]), _door(at_returns), _door(at_advantages))
 
 
 def _door(settings: list[dict | None]) -> Door:
@@ -160,7 +169,7 @@ class Agent:
     memory: Memory
     dropout: Dropout
     optimizer: Adam
-    units: "Units | None" = None  # of the critic's outputs; None: those of its targets
+    units: "Units | Logarithms | None" = None  # of the critic's outputs; None: those of its targets
 
     def log_probs(self, batch: Batch, masks: Masks | None) -> torch.Tensor:
         """Return log π(a_t | s_t) of the actions taken, (T,)."""
@@ -177,6 +186,10 @@ class Agent:
         if self.units is not None:
             values, targets = self.units.outputs(values), self.units.outputs(targets)
         return value_loss(values, targets, config, episodes)
+
+    def advantages(self, raw: np.ndarray) -> np.ndarray:
+        """Return differences between targets and values, (T,), in the units that the critic learns in."""
+        return raw if self.units is None else self.units.differences(raw)
 
     def rescale(self, targets: np.ndarray) -> None:
         """Let the critic's units follow its targets, if it has units of its own; no value changes."""
@@ -211,6 +224,10 @@ class Units:
         """Return the outputs that have these values."""
         return (values - self.centre) / self.scale
 
+    def differences(self, raw: np.ndarray) -> np.ndarray:
+        """Return differences of values as differences of outputs."""
+        return raw / self.scale
+
     @torch.no_grad()
     def learn(self, targets: np.ndarray, last: Layer) -> None:
         """Take in new targets and rewrite the last layer for the new units."""
@@ -226,49 +243,79 @@ class Units:
         self.centre, self.scale = float(centre), float(scale)
 
 
+class Logarithms:
+    """The logarithm, of numbers of both signs, that a critic learns in; there is nothing to follow or to rewrite.
+
+    Its slope is different everywhere, so that differences of values have no units but their own.
+    """
+
+    def values(self, outputs: torch.Tensor) -> torch.Tensor:
+        """Return values for outputs of the critic."""
+        return outputs.sign() * outputs.abs().expm1()
+
+    def outputs(self, values: torch.Tensor | np.ndarray) -> torch.Tensor:
+        """Return the outputs that have these values."""
+        values = torch.as_tensor(values)
+        return values.sign() * values.abs().log1p()
+
+    def differences(self, raw: np.ndarray) -> np.ndarray:
+        """Return differences of values as they are."""
+        return raw
+
+    def learn(self, targets: np.ndarray, last: Layer) -> None:
+        """Stay the same whatever the targets are."""
+
+
+def units_of(options: dict | None) -> Units | Logarithms | None:
+    """Return the units that a critic learns in; None: those of its targets."""
+    if options is None or options["name"] == "symlog":
+        return None if options is None else Logarithms()
+    return Units(normalizers.make(**options))
+
+
 def reinforce(agent: Agent, batch: Batch, normalize: Normalization, config: Settings) -> None:
     """Update by -Σ log π(a_t | s_t) Ĝ_t: a return is its own advantage, there is no critic.
 
     The released actor-critic on CartPole is this, with a critic trained aside that the policy does not use (R5).
     """
-    returns = batch.returns(config.gamma)
-    targets = normalize.returns(returns, batch.lengths)
+    batch = batch.rewarded(normalize.rewards)
+    targets = normalize.returns(batch.returns(config.gamma), batch.lengths)
     advantages = normalize.advantages(targets, batch.lengths)
     agent.descend(policy_loss(agent.log_probs(batch, batch.masks), advantages, config, len(batch.rewards)))
 
 
 def actor_critic(agent: Agent, batch: Batch, normalize: Normalization, config: Settings) -> None:
     """Update by A_t = Ĝ_t - V(s_t), and the critic towards Ĝ."""
-    returns = batch.returns(config.gamma)
-    targets = normalize.returns(returns, batch.lengths)
+    batch = batch.rewarded(normalize.rewards)
+    targets = normalize.returns(batch.returns(config.gamma), batch.lengths)
     agent.rescale(targets)
     values = agent.values(batch)
-    advantages = normalize.advantages(targets - values.detach().numpy(), batch.lengths)
+    advantages = normalize.advantages(agent.advantages(targets - values.detach().numpy()), batch.lengths)
     agent.descend(policy_loss(agent.log_probs(batch, batch.masks), advantages, config, len(batch.rewards))
                   + agent.value_loss(values, targets, config, len(batch.rewards)))
 
 
 def gae(agent: Agent, batch: Batch, normalize: Normalization, config: Settings) -> None:
     """Update by generalized advantage estimates of the raw rewards, and the critic towards Ĝ (R8)."""
-    returns = batch.returns(config.gamma)
-    targets = normalize.returns(returns, batch.lengths)
+    batch = batch.rewarded(normalize.rewards)
+    targets = normalize.returns(batch.returns(config.gamma), batch.lengths)
     agent.rescale(targets)
     values = agent.values(batch)
     estimates = batch.gae_advantages(values.detach().numpy(), config.gamma, config.lam)
-    advantages = normalize.advantages(estimates, batch.lengths)
+    advantages = normalize.advantages(agent.advantages(estimates), batch.lengths)
     agent.descend(policy_loss(agent.log_probs(batch, batch.masks), advantages, config, len(batch.rewards))
                   + agent.value_loss(values, targets, config, len(batch.rewards)))
 
 
 def ppo(agent: Agent, batch: Batch, normalize: Normalization, config: Settings) -> None:
     """Update several times on the same episodes by A_t = Ĝ_t - V(s_t), with clipped probability ratios."""
-    returns = batch.returns(config.gamma)
-    targets = normalize.returns(returns, batch.lengths)
+    batch = batch.rewarded(normalize.rewards)
+    targets = normalize.returns(batch.returns(config.gamma), batch.lengths)
     agent.rescale(targets)
     with torch.no_grad():
         values = agent.values(batch)
         old_log_probs = agent.log_probs(batch, batch.masks)
-    advantages = normalize.advantages(targets - values.numpy(), batch.lengths)
+    advantages = normalize.advantages(agent.advantages(targets - values.numpy()), batch.lengths)
     advantages, targets = _tensor(advantages, values), _tensor(targets, values)  # once, not in every epoch
     bounds = clip_bounds(advantages, config.clip)
     for _ in range(config.epochs):

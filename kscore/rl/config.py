@@ -38,7 +38,7 @@ def _normalizer_or_none(name: str, options: Mapping | None) -> dict | None:
 
 def _value_scale(name: str, options: Mapping | None) -> dict | None:
     options = _normalizer_or_none(name, options)
-    if options is not None:
+    if options is not None and options["name"] != "symlog":  # a critic can also learn in logarithms
         centre, scale = normalizers.make(**options).recall(np.array([0.0, 1.0]))
         if np.ndim(centre) or np.ndim(scale):
             raise ValueError(f"{name} must name a normalizer with one centre and one scale for all steps, got "
@@ -77,10 +77,11 @@ CHOICES = {
     "value_reduction": ("sum", "mean"), "activation": ACTIVATIONS, "criterion": ("evaluation", "training", "both"),
 }
 FIELD_CHECKS = {
-    "normalizer": _normalizer, "advantage_normalizer": _normalizer_or_none, "value_scale": _value_scale,
+    "reward_normalizer": _normalizer_or_none, "normalizer": _normalizer, "advantage_normalizer": _normalizer_or_none,
+    "value_scale": _value_scale,
     "normalize_advantages": checks.flag, "full_window": checks.flag,
     "gamma": partial(checks.number, low=0, high=1), "lam": partial(checks.number, low=0, high=1),
-    "clip": checks.positive, "learning_rate": checks.positive,
+    "clip": checks.positive, "learning_rate": checks.positive, "reward_scale": checks.positive,
     "dropout": partial(checks.number, low=0, below=1),
     "threshold": lambda name, value: None if value is None else checks.number(name, value),
     "hidden": _widths, "head": _head, "epochs": checks.whole, "episodes_per_update": checks.whole,
@@ -102,7 +103,10 @@ class RunConfig:
     signal: Literal["returns", "advantages"] = "returns"  # "advantages" moves `normalizer` to the other door (R8)
     advantage_normalizer: dict | None = None  # one of its own at the door of the advantages
     normalize_advantages: bool = False  # short for a per-episode Z-Score there, after all else (R2)
-    value_scale: dict | None = None  # a normalizer whose centre and scale are the units that the critic learns in
+    value_scale: dict | None = None  # a normalizer whose centre and scale are the units that the critic learns in;
+    # the advantages are in these units too
+    reward_normalizer: dict | None = None  # one at the door of the rewards, before anything is summed up
+    reward_scale: float = 1.0  # what rewards are multiplied by before they are told; recorded returns are without it
 
     gamma: float = 0.99  # discount of the returns
     lam: float = 0.99  # λ of the GAE advantages; 1 is Monte Carlo

@@ -17,9 +17,9 @@ import gymnasium as gym
 import numpy as np
 import torch
 
-from kscore import checks, normalizers, provenance
+from kscore import checks, provenance
 from kscore.rl import environments
-from kscore.rl.algorithms import ALGORITHMS, Adam, Agent, Batch, Units, normalization
+from kscore.rl.algorithms import ALGORITHMS, Adam, Agent, Batch, normalization, units_of
 from kscore.rl.config import PROTOCOL_VERSION, RunConfig
 from kscore.rl.environments import Diverged
 from kscore.rl.networks import Dropout, Memory, Network
@@ -97,7 +97,7 @@ def train(config: RunConfig, seed: int, progress: Progress | None = None) -> dic
                 for _ in range(min(config.episodes_per_update, config.max_episodes - history.episodes)):
                     episodes.append(environments.play(training, policy, actions, agent.dropout))
                     history.add("train", sum(episodes[-1].rewards), len(episodes[-1].rewards))
-                learn(agent, Batch.of(episodes), normalize, config)
+                learn(agent, Batch.of(episodes, config.reward_scale), normalize, config)
                 updates += 1
                 if updates % config.evaluate_every == 0:
                     history.add("eval", *environments.evaluate(evaluation, policy))
@@ -128,9 +128,8 @@ def make_agent(config: RunConfig, observation_size: int, actions: gym.Space, rng
     memory = Memory(sum(Network.size(shape, config.activation) for shape in shapes) + kind.parameters(actions))
     actor, *critic = [Network(shape, config.activation, rng, memory) for shape in shapes]
     dropout = Dropout(config.dropout, config.hidden, dropout_rng)
-    units = Units(normalizers.make(**config.value_scale)) if config.value_scale else None
     return Agent(actor, kind(actions, memory), critic[0] if critic else None, memory, dropout,
-                 Adam(memory, config.learning_rate), units)
+                 Adam(memory, config.learning_rate), units_of(config.value_scale))
 
 
 def _streams(seed: int) -> list[np.random.Generator]:

@@ -18,13 +18,14 @@ from kscore.rl.config import PRESETS, PROTOCOL_VERSION, RunConfig
 Key = tuple[bytes, int]
 CRITERIA = ("evaluation", "training")  # which returns have to reach the threshold
 
-LATER = {"advantage_normalizer": None, "value_scale": None, "head": None, "episodes_per_update": 1}
+LATER = {"advantage_normalizer": None, "value_scale": None, "head": None, "episodes_per_update": 1,
+         "reward_normalizer": None, "reward_scale": 1.0}
 """Settings that came after the first recorded runs, with the value that leaves everything as it was."""
 
 LATER_OPTIONS: dict[str, dict[str, object]] = {}
 """The same for options of normalizers, by the normalizer's name."""
 
-DOORS = ("normalizer", "advantage_normalizer", "value_scale")  # the settings that are normalizers
+DOORS = ("reward_normalizer", "normalizer", "advantage_normalizer", "value_scale")  # the settings that are normalizers
 
 
 class Unusable(ValueError):
