@@ -310,7 +310,8 @@ CHANGED = {
     "clip": 0.1, "policy_reduction": "mean", "value_reduction": "sum", "learning_rate": 0.02, "hidden": (8, 8),
     "activation": "prelu", "dropout": 0.1, "head": "kscore.rl.policies:Categorical", "threshold": 9.0,
     "criterion": "both", "window": 3, "full_window": False, "evaluate_every": 2, "max_episodes": 4,
-    "episodes_per_update": 2, "value_scale": {"name": "none"},
+    "episodes_per_update": 2, "value_scale": {"name": "none"}, "reward_normalizer": {"name": "none"},
+    "reward_scale": 10.0,
 }
 CHANGED_OPTIONS = {
     "none": {}, "zscore": {"eps": 1e-6}, "running": {"eps": 1e-6}, "ema": {"eps": 1e-6, "decay": 0.9},
@@ -318,6 +319,9 @@ CHANGED_OPTIONS = {
                "P0": 2.0, "R_timing": "before", "eps": 1e-6},
     "episode": {"judge": "posterior", "noise": "bank", "ratio": 0.2, "level": "first", "transform": "symlog",
                 "slope": True, "robust": True, "by_length": True, "eps": 1e-7},
+    "popart": {"rate": 0.2, "debiased": False, "least": 1e-3, "most": 1e5},
+    "percentile": {"rate": 0.2, "debiased": True, "low": 10.0, "high": 90.0, "least": 0.5},
+    "reward_scale": {"gamma": 0.9, "reset": "never", "start": 1.0, "eps": 1e-7}, "symlog": {},
 }
 
 

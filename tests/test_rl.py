@@ -267,7 +267,8 @@ def test_algorithms_descend_their_losses_with_the_signals_held_fixed(algorithm):
     agent, batch = tiny_agent(), tiny_batch(dropout=0.0)
     parameters, config = agent.memory.parameters.numpy(), tiny_config(algorithm=algorithm, epochs=1)
     held = {}
-    hold = Normalization(lambda x, _: held.setdefault("targets", x), lambda x, _: held.setdefault("advantages", x))
+    hold = Normalization(lambda x, _: x, lambda x, _: held.setdefault("targets", x),
+                         lambda x, _: held.setdefault("advantages", x))
     before = parameters.copy()
     algorithms.ALGORITHMS[algorithm](agent, batch, hold, config)
     parameters[:] = before
