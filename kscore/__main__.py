@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 def main(arguments: list[str] | None = None) -> int:
     """Do what the command line asks for; 0 only if all of it succeeded, 2 if it could not be understood."""
     console.open_closed_streams()
+    console.spell_out()
     options = _parser().parse_args(arguments)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # being told to end is like Ctrl-C
     try:

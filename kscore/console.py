@@ -8,6 +8,7 @@ import shutil
 import sys
 import threading
 import time
+from io import TextIOWrapper
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
@@ -26,12 +27,21 @@ def open_closed_streams() -> None:
             setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8", closefd=False))
 
 
+def spell_out() -> None:
+    """Let a letter that standard output has no code for be spelled out, as on standard error: not end the work."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
 def say(words: str) -> None:
     """Print a result of work that has been done, or goes on."""
     try:
         print(words, flush=True)
     except BrokenPipeError:
         speak_to_nobody(sys.stdout)
+    except OSError as trouble:  # a full disk, for one
+        speak_to_nobody(sys.stdout)
+        tell(f"kscore: standard output could not be written to: {trouble.strerror}. The work goes on")
 
 
 def tell(words: str, end: str = "\n") -> None:

@@ -340,6 +340,27 @@ def test_what_is_for_a_closed_stream_does_not_go_to_another(notebook, command_li
     assert begun.communicate()[0] == "" and begun.returncode == 2
 
 
+def test_a_full_disk_in_the_place_of_standard_output_does_not_end_the_work(notebook, tmp_path, command_line):
+    notebook("1")
+    with open("/dev/full", "w") as full:
+        begun = command_line("run", "--no-pages", "--out", tmp_path / "out", stdout=full)
+        words = begun.communicate(timeout=PATIENCE)[1]
+    assert begun.returncode == 0 and latest(tmp_path / "out")["00_good"]["status"] == "ok"
+    assert "standard output could not be written to: No space left on device" in words
+
+
+def test_a_letter_that_standard_output_lacks_is_spelled_out(notebook, command_line, monkeypatch):
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    notebook(parameters="size: int = 1  # of λ")
+    listed = command_line("list")
+    assert "of \\u03bb" in listed.communicate(timeout=PATIENCE)[0] and listed.returncode == 0
+
+
+def test_where_there_are_no_chapters_none_is_run(collection, tmp_path, capsys):
+    assert main(["run", "--no-pages", "--out", str(tmp_path / "out")]) == 0
+    assert "notebook  status" in capsys.readouterr().out
+
+
 def test_a_chapter_that_is_being_run_is_not_run_again(notebook, tmp_path, planned, capsys):
     made = task(notebook(parameters=SIZE), tmp_path / "build")
     StatusFile(made.target.parent).begin(made)

@@ -159,7 +159,22 @@ def test_what_a_cell_has_started_ends_with_the_chapters_time(notebook, tmp_path,
     assert not [process for process in descendants() if process.pid != os.getpid()]
 
 
+SURVIVOR = "import subprocess; subprocess.Popen(['sleep', '600'], start_new_session=True)"
+
+
+def test_nor_does_it_outlive_a_chapter_that_ended_well(notebook, tmp_path, descendants):
+    assert executed(notebook("import os; os.system('sleep 600 &')", SURVIVOR, "1"), tmp_path).status == "ok"
+    assert not [process for process in descendants() if process.pid != os.getpid()]
+
+
 # What an error says
+
+@pytest.mark.parametrize(("code", "said"), [
+    ("assert 1 == 2", "AssertionError: not true: 1 == 2"), ("assert 1 == 2, 'why'", "AssertionError: why"),
+    ("raise KeyboardInterrupt", "KeyboardInterrupt: raised by: raise KeyboardInterrupt")])
+def test_an_error_without_words_shows_its_line(notebook, tmp_path, code, said):
+    assert executed(notebook(code), tmp_path).error == said
+
 
 @pytest.mark.parametrize("given", [{}, {"size": 3}])
 def test_the_number_of_a_cell_is_the_chapters(notebook, tmp_path, given):

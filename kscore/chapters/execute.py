@@ -10,6 +10,7 @@ import shutil
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import papermill
@@ -27,8 +28,8 @@ _one_word_at_a_time = threading.RLock()
 
 
 def say(**event: object) -> None:
-    """Write one event."""
-    with _one_word_at_a_time:
+    """Write one event; whoever it was for may be gone, and then this process ends in a moment."""
+    with _one_word_at_a_time, suppress(BrokenPipeError):
         EVENTS.write(json.dumps(event) + "\n")
         EVENTS.flush()
 
@@ -95,8 +96,7 @@ def execute(source: Path, target: Path, parameters: dict, scratch: str) -> dict:
             engine_name=Telling.__name__, progress_bar=False, cwd=None,
             timeout_func=lambda cell: cell.metadata.get("limit"))
     except PapermillExecutionError as failure:
-        said = failure.evalue or f"not true: {notebooks.failing_line(failure.traceback)}"
-        return {"status": "failed", "cell": NOW["cell"], "error": f"{failure.ename}: {said}"}
+        return {"status": "failed", "cell": NOW["cell"], "error": f"{failure.ename}: {_said(failure)}"}
     except CellTimeoutError as failure:
         return {"status": "failed", "error": str(failure).splitlines()[0]}
     except DeadKernelError:
@@ -111,6 +111,12 @@ def execute(source: Path, target: Path, parameters: dict, scratch: str) -> dict:
     return {"status": "ok"}
 
 
+def _said(failure: PapermillExecutionError) -> str:
+    """Return what an error says; of one without words, where it was raised."""
+    where = "not true" if failure.ename == "AssertionError" else "raised by"
+    return failure.evalue or f"{where}: {notebooks.failing_line(failure.traceback)}"
+
+
 def _as_it_is(path: Path) -> str:
     """Write a path so that papermill, which puts parameters in the place of {names}, leaves it alone."""
     return str(path).replace("{", "{{").replace("}", "}}")
@@ -120,7 +126,7 @@ def _end_with_parent(scratch: str) -> None:
     """Leave when the other end of standard input closes, and leave nothing behind."""
     sys.stdin.read()
     shutil.rmtree(scratch, ignore_errors=True)
-    runner.kill(runner.started_by(os.getpid()))
+    runner.kill(runner.started_by(os.getpid(), os.environ[progress.NOTE]))
     os._exit(1)
 
 
@@ -128,7 +134,6 @@ def main() -> None:
     """Do the task on standard input."""
     task = json.loads(sys.stdin.readline())
     threading.Thread(target=_end_with_parent, args=(task["scratch"],), daemon=True).start()
-    os.environ[progress.NOTE] = str(Path(task["scratch"]) / "progress.json")
     papermill_engines.register(Telling.__name__, Telling)
     say(event="end", **execute(Path(task["source"]), Path(task["target"]), task["parameters"], task["scratch"]))
 

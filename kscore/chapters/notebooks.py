@@ -69,7 +69,7 @@ def failing_line(traceback: list[str]) -> str:
     """Return the line of a cell that raised, without its colours."""
     plain = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(traceback))
     arrows = re.findall(r"^-+> \d+ (.*)$", plain, re.MULTILINE)
-    return arrows[0].strip().removeprefix("assert ") if arrows else "its check"
+    return arrows[0].strip().removeprefix("assert ") if arrows else "a line that is not known"
 
 
 # Folded cells

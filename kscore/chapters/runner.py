@@ -1,5 +1,6 @@
 """Run chapters unattended: each in a process of its own, several at once, with a status that tells the truth."""
 
+import functools
 import hashlib
 import importlib.util
 import json
@@ -17,6 +18,7 @@ from pathlib import Path
 
 import psutil
 
+from kscore import progress
 from kscore.chapters.status import Busy, Outcome, StatusFile, Task
 
 Watcher = Callable[[Task, int, int, str], None]
@@ -104,23 +106,25 @@ def supervise(task: Task, timeout: float | None = None, watch: Watcher = lambda 
     started = time.perf_counter()
     ended, stop, reason = threading.Event(), stop or threading.Event(), []
     with tempfile.TemporaryDirectory(prefix="k", ignore_cleanup_errors=True) as scratch:
+        note = str(Path(scratch) / "progress.json")
         child = subprocess.Popen([sys.executable, "-m", "kscore.chapters.execute"], stdin=subprocess.PIPE,
-                                 stdout=subprocess.PIPE, text=True, start_new_session=True, env=_environment())
-        watchdog = threading.Thread(target=_watchdog, args=(child, ended, stop, timeout, reason), daemon=True)
+                                 stdout=subprocess.PIPE, text=True, start_new_session=True, env=_environment(note))
+        end = functools.partial(_end, child, note)
+        watchdog = threading.Thread(target=_watchdog, args=(end, ended, stop, timeout, reason), daemon=True)
         watchdog.start()
         try:
             last, cell = _listen(child, task, scratch, watch)
         finally:
             ended.set()
             watchdog.join()
-            _end(child)
+            end()
     return _outcome(task, last, cell, reason, time.perf_counter() - started)
 
 
-def _environment() -> dict[str, str]:
+def _environment(note: str) -> dict[str, str]:
     """Return the environment of a chapter: its asserts are checked, and no code comes from where one happens to be."""
     inherited = {name: value for name, value in os.environ.items() if name != "PYTHONOPTIMIZE"}
-    return inherited | {"PYTHONSAFEPATH": "1"}
+    return inherited | {"PYTHONSAFEPATH": "1", progress.NOTE: note}
 
 
 def _listen(child: subprocess.Popen, task: Task, scratch: str, watch: Watcher) -> tuple[dict | None, int | None]:
@@ -143,43 +147,41 @@ def _listen(child: subprocess.Popen, task: Task, scratch: str, watch: Watcher) -
     return None, cell
 
 
-def _watchdog(child: subprocess.Popen, ended: threading.Event, stop: threading.Event, timeout: float | None,
+def _watchdog(end: Callable[[], None], ended: threading.Event, stop: threading.Event, timeout: float | None,
               reason: list[str]) -> None:
-    """End the child when its time is up, or when everything is to stop, and note why."""
+    """End a task when its time is up, or when everything is to stop, and note why."""
     deadline = time.monotonic() + timeout if timeout else float("inf")
     while not ended.wait(0.1):
         if stop.is_set() or time.monotonic() > deadline:
             reason.append("interrupted" if stop.is_set() else "timeout")
-            _end(child)
+            end()
             return
 
 
-def _end(child: subprocess.Popen) -> None:
+def _end(child: subprocess.Popen, note: str) -> None:
     """End a child and everything that it has started; the child first, so that it has no time to wonder."""
-    family = started_by(child.pid)
+    family = started_by(child.pid, note)
     child.kill()
     kill(family)
     child.wait()
 
 
-def started_by(pid: int) -> list[psutil.Process]:
+def started_by(pid: int, note: str) -> list[psutil.Process]:
     """Return all that a process has started: its kernel, the kernel's worker processes, and what cells left behind.
 
-    What has lost its parent, as after `sleep 600 &`, is still in the session of the kernel, which nobody else is in.
+    What has lost its parent, as after `sleep 600 &`, is known by the place of the note, which all of them inherit.
     """
-    try:
+    family = []
+    with suppress(psutil.NoSuchProcess):
         family = psutil.Process(pid).children(recursive=True)
-    except psutil.NoSuchProcess:
-        return []
-    sessions = {_session(process.pid) for process in family} - {_session(os.getpid()), None}
-    strays = [process for process in psutil.process_iter() if _session(process.pid) in sessions]
-    return list({process.pid: process for process in [*family, *strays] if process.pid != pid}.values())
+    strays = [process for process in psutil.process_iter() if process.pid != pid and _note(process) == note]
+    return list({process.pid: process for process in [*family, *strays]}.values())
 
 
-def _session(pid: int) -> int | None:
+def _note(process: psutil.Process) -> str | None:
     try:
-        return os.getsid(pid)
-    except OSError:
+        return process.environ().get(progress.NOTE)
+    except psutil.Error:  # gone, or of another user
         return None
 
 
@@ -205,7 +207,7 @@ def _outcome(task: Task, last: dict | None, cell: int | None, reason: list[str],
 
 def table(outcomes: list[Outcome]) -> str:
     """Return the outcomes as an aligned table of notebook, status and seconds."""
-    width = max(len("notebook"), *(len(o.name) for o in outcomes))
+    width = max([len("notebook"), *(len(o.name) for o in outcomes)])
     lines = [f"{'notebook':{width}}  {'status':11}  seconds"]
     lines += [f"{o.name:{width}}  {o.status:11}  {o.seconds:7.1f}" for o in outcomes]
     return "\n".join(lines)
