@@ -30,7 +30,7 @@
 # Generalized advantage estimation (GAE) mixes what was observed with what a critic expects.
 # A normalizer of *returns* can then act in two places: on the critic's target, or on the advantages themselves.
 # The paper reports faster and steadier learning with a Kalman filter (its experiment E2, Figures 3 and 4).
-# Is it so, and through which of the two doors?
+# Is that so, and through which of the two doors?
 #
 # The text does not say how filter and GAE are put together, and the released file puts them together in one particular way.
 # We run three forms, and name them by what is done:
@@ -361,7 +361,7 @@ Markdown(f"Adaptive refit and the per-episode Z-Score, as released: p = {by_hand
 # %% [markdown]
 # ## A live run
 #
-# The released pair of arms, on a seed that is part of no statistic. Whoever is first here, one pair of runs ranks nothing.
+# The released pair of arms, on a seed that is part of no statistic. Whichever arm comes first here, one pair of runs ranks nothing.
 
 # %%
 live = {(arm, seed): train(released.configs[arm], seed)
@@ -588,26 +588,36 @@ assert np.isclose(expected_arrivals, 49 / 30, atol=0.01), (
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# **Exercise 4 (open).** Does the sign show in training? Make two arms whose critics learn targets below and above the turning point (think of `refit` with a large and with a small `R`; `plan.kalman_grid("gae", "refit", [Q], [R], **settings)` makes one), decide which of them you expect to be slow, and train five seeds of each, 3100 and up.
+# **Exercise 4 (open).** Does the sign show in training? Make two arms of the refitted filter: the critic of the first, `"quiet"`, should learn targets too small to turn the sign, that of the second, `"loud"`, targets that turn it. Then train five seeds of each, 3100 to 3104, and see whether the one that you expect to be slow is.
+# `plan.kalman_grid("gae", "refit", [Q], [R], **settings)` returns a dictionary of one configuration. The filter divides by the root of its variance, and after many steps that variance is near $\sqrt{QR}$ (for $Q$ well below $R$), so a large $R$ alone is not enough. Your `side` of exercise 2 says on which side a setting is.
 
 # %% tags=["stub"]
+quiet, loud = None, None  # a configuration each
 mine = None  # the frame that `study.run` returns, with its file in the folder `store`
 
 # %% nbgrader={"grade": false, "grade_id": "06-4", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
+quiet, loud = None, None  # a configuration each
 mine = None  # the frame that `study.run` returns, with its file in the folder `store`
 ### BEGIN SOLUTION
-quiet, loud = (plan.kalman_grid("gae", "refit", [1e-4], [R], **settings)
-               for R in (1e4, 1e-4))
+(quiet,) = plan.kalman_grid("gae", "refit", [100.0], [1e4], **settings).values()
+(loud,) = plan.kalman_grid("gae", "refit", [1e-4], [1e-4], **settings).values()
 my_file = f"{store}/exercise_06_4.jsonl"
-mine = study.run(quiet | loud, range(3100, 3105), my_file, progress=False)
+mine = study.run({"quiet": quiet, "loud": loud}, range(3100, 3105), my_file,
+                 progress=False)
 ### END SOLUTION
 
 # %% nbgrader={"grade": true, "grade_id": "06-4-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
+assert None not in (quiet, loud), "two configurations, please"
+for name, config, wanted in (("quiet", quiet, 1), ("loud", loud, -1)):
+    points = released_advantages(normalizers.make(**config.normalizer)(returns))
+    assert np.sign(points @ no_critic) == wanted, f"{name!r} is on the other side"
 assert mine is not None, "the runs that `study.run` returns"
-assert mine.arm.nunique() == 2 and len(mine) == 10, "two arms, five runs each"
-assert not set(mine.seed) & set(released.seeds), "seeds of your own: 3100 and up"
+assert set(mine.arm) == {"quiet", "loud"}, "two arms, named \"quiet\" and \"loud\""
+assert set(mine.seed) == set(range(3100, 3105)) and len(mine) == 10, (
+    "five seeds for each arm, 3100 to 3104")
 ### BEGIN HIDDEN TESTS
-assert mine.groupby("arm").seed.nunique().eq(5).all(), "five different seeds per arm"
+assert all(config.normalizer["mode"] == "refit" for config in (quiet, loud)), (
+    "two refitted filters")
 assert (mine.cap == max_episodes).all(), (
     "the same cap as the recorded runs, or their times cannot be compared")
 ### END HIDDEN TESTS
@@ -616,7 +626,7 @@ assert (mine.cap == max_episodes).all(), (
 # **Exercise 5 (apply): one filter, two doors.** Take the streamed K-Score as released, and move it: from the returns to the advantages, with nothing z-scored afterwards.
 # Train both for a few episodes on three seeds (3200 to 3202), in arms named `"critic"` and `"policy"` after the door, and compute by how much the mean evaluation return of the second exceeds that of the first.
 # `RunConfig` has the fields `signal` and `normalize_advantages`; `analysis.areas(frame, arm)` returns the mean evaluation return of each run.
-# It takes a few seconds, and decides nothing: why?
+# It takes a few seconds. (Three short runs per door decide nothing: try other seeds, and see the gap change.)
 
 # %% tags=["stub"]
 few = min(30, max_episodes)

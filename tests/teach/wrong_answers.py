@@ -169,10 +169,11 @@ def side(scores):
     "06-3": """
 expected_arrivals = 1 * 3 / 6 + 1 * 2 / 5 + 1 * 1 / 3
 """,
-    # one arm only
+    # a large R alone: both arms turn the sign
     "06-4": """
-quiet = plan.kalman_grid("gae", "refit", [1e-4], [1e4], **settings)
-mine = study.run(quiet, range(3100, 3105), f"{store}/exercise_06_4.jsonl", progress=False)
+quiet, = plan.kalman_grid("gae", "refit", [1e-4], [1e4], **settings).values()
+loud, = plan.kalman_grid("gae", "refit", [1e-4], [1e-4], **settings).values()
+mine = study.run({"quiet": quiet, "loud": loud}, range(3100, 3105), f"{store}/exercise_06_4.jsonl", progress=False)
 """,
     # the advantages are still z-scored behind the second door
     "06-5": """
