@@ -19,7 +19,7 @@
 #
 # **Question.** On a noisier task, with ten seeds per arm, does the Kalman filter learn faster than a Z-Score, and what can so few seeds tell?
 #
-# *For* readers who want to see a noisier task, and what few seeds can and cannot tell.
+# *For* readers who have to make do with few, expensive runs.
 # *Know first:* chapter 05; the log-rank test of chapter 06.
 # *Runs in* about a minute from the recorded runs; hours on two cores from nothing.
 # Previous: [06 GAE on CartPole](06_gae_cartpole.ipynb) · Next: [08 PPO on CartPole](08_ppo_cartpole.ipynb)
@@ -228,12 +228,11 @@ Markdown("\n".join(
 # "No difference was found" means little before we know which difference would have been.
 # So we simulate: draw ten runs of a Z-Score again, divide their times by a factor to make a faster method, and ask the log-rank test.
 # The smallest factor that it finds in four of five such studies is what this design can see.
-# (Arrivals beyond the cap are drawn from a Weibull distribution fitted to the arm. Forty simulated studies per factor give a rough answer, which is enough.)
+# (Arrivals beyond the cap are drawn from a Weibull distribution fitted to the arm. With so few arrivals to fit, the answer is a rough one.)
 
 # %%
-visible = {(criterion, arm): stats.detectable(
-    analysis.times(runs, arm, criterion), trials=40)
-    for criterion in analysis.CRITERIA for arm in ("running", "zscore")}
+visible = {(criterion, arm): stats.detectable(analysis.times(runs, arm, criterion))
+           for criterion in analysis.CRITERIA for arm in ("running", "zscore")}
 
 # %% tags=["hide-input"]
 def in_words(factor: float) -> str:
