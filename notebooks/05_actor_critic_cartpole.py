@@ -194,7 +194,7 @@ both[both.seed == first_seed][columns].droplevel(1).round(1)
 #
 # Some runs do not arrive within the cap.
 # What is their time?
-# To drop them keeps only the lucky ones; to count them at the cap pretends that they arrived there.
+# Dropping them keeps only the lucky ones; counting them at the cap pretends that they arrived there.
 # A *censored* time says what is known: longer than this.
 #
 # The Kaplan-Meier curve uses exactly that.
@@ -219,7 +219,7 @@ assert np.allclose(by_hand, curve.share[1:]) and curve.share[0] == 1
 # %% [markdown]
 # The *restricted mean* is the area under that curve up to the cap.
 # When every censored run was watched to the same cap, as here, it equals the mean of min(time, cap): the episodes spent *up to the cap*.
-# The arithmetic is that of counting a censored run at the cap, but the claim is another one: a restricted mean does not pretend to be the mean time, which nobody knows, and it says how far it looks.
+# The arithmetic is the same as for counting a censored run at the cap; the claim is more modest. A restricted mean does not pretend to be the mean time, which nobody knows, and it says how far it looks.
 
 # %%
 mean_to_cap = float(stats.restricted_mean(streamed, max_episodes))
@@ -294,7 +294,7 @@ Markdown(f"As written, with the released setting, {in_words(text_factor)}. "
 
 # %% [markdown]
 # How much slower depends on the cap, because runs that did not arrive count only up to there; the appendix shows by how much.
-# The direction does not come from the cap: the first curve lies above the second nearly everywhere.
+# The direction does not come from the cap: the curve of the stream lies above that of the running Z-Score nearly everywhere.
 # What makes some of these arms fast and others slow is a question for [11 The replication report](11_replication_report.ipynb).
 
 # %% [markdown]
@@ -324,7 +324,7 @@ Markdown("\n".join([*ends, f"- On the {seeds} recorded seeds the streamed K-Scor
 
 # %% [markdown]
 # If the live seed says the opposite of the recorded ones, nothing is wrong: single runs do that, and nobody picked this one for its outcome.
-# One of the recorded runs, trained again, is the same to the last digit on the machine that recorded it; elsewhere, rounding may lead it another way.
+# One of the recorded runs, trained again, is the same to the last digit on the machine that recorded it; elsewhere, rounding may send it down another path.
 
 # %%
 again = train(written.configs["kscore"], first_seed)
@@ -381,7 +381,7 @@ Markdown(f"Both rows are wide. The published factor of {claimed:.1f} or more tur
 # - CartPole pays 1 per step, so its returns fall in a fixed pattern; chapters 07 and 09 look at a task where they do not.
 # - A learning rate that suits the Z-Score may not suit a score of another scale (chapter 03): `learning_rate` is a parameter of this chapter for that reason.
 # - An interval that contains 1 is no proof of equality. It says how large a difference could still hide.
-# - Whether the prediction of chapter 04 comes true or fails, that does not establish the reason: the arms differ in scale as well as in centre.
+# - A prediction that comes true does not establish its reason: the arms differ in scale as well as in centre.
 
 # %% [markdown]
 # ## Appendix: every arm
@@ -621,7 +621,7 @@ assert np.isclose(area_under(steps_down, 80), stats.restricted_mean(watched, 80)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# **Exercise 3 (think).** A careless analysis drops the runs that did not arrive and compares the means of the others. Write the function that computes the improvement factor it would report for one arm over another. What does it report for the streamed K-Score over the running Z-Score?
+# **Exercise 3 (think).** A careless analysis drops the runs that did not arrive and compares the means of the others. Write the function that computes the improvement factor it would report for one arm over another. (Try it on the streamed K-Score and the running Z-Score, with `analysis.times(runs, ...)`.)
 
 # %% tags=["stub"]
 def careless_factor(a: stats.Times, b: stats.Times) -> float:
