@@ -97,7 +97,7 @@ notebook = plan.part("cartpole_ppo_released", **size, **settings)
 # | $\rho_t$ | ratio of an action's probability now to that when it was played | `ratios` |
 # | $c$ | PPO's bound on that ratio | `clip` |
 # | advantages z-scored | per episode, after they have been computed from normalized returns and the critic | `released`, part `cartpole_ppo` |
-# | advantages not z-scored | computed in the same way, and used so | `written`, part `cartpole_ppo_switched` |
+# | advantages not z-scored | computed in the same way, and used as they are | `written`, part `cartpole_ppo_switched` |
 # | as released | refits and the per-episode Z-Score, *advantages z-scored* | arms of `released` |
 # | as written | streams and the running Z-Score, *advantages not z-scored* | arms of `written` |
 # | the released notebook | its two arms exactly, with its own stopping rule | `notebook`, part `cartpole_ppo_released` |
@@ -472,7 +472,7 @@ figures.table(targets.sort_values("restricted mean (episodes)").map("{:.1f}".for
 # %% [markdown]
 # ## A live run
 #
-# The released pair, on a seed that is part of no statistic. Whoever is first here, one pair of runs ranks nothing.
+# The released pair, on a seed that is part of no statistic. Whichever arm comes first here, one pair of runs ranks nothing.
 
 # %%
 live = {(arm, seed): train(released.configs[arm], seed)
@@ -507,9 +507,9 @@ Markdown(
 # %% [markdown]
 # ## What this does not show
 #
-# - **Another learning rate.** All arms learn at the released rate, 0.01, which was never varied here. A pilot with few seeds found that rankings can change with it; a later part of the study is to give each arm a rate of its own. Until then the factors hold for this rate alone. (Exercise 5 is a first step.)
+# - **Another learning rate.** All arms learn at the released rate, 0.01, and these factors hold for that rate alone. A pilot with few seeds found that rankings can change with it. Chapter 11 shows the two Z-Scores at one other rate; no arm has been given the rate that suits it best. (Exercise 5 is a first step.)
 # - **Tuned streams.** The streamed arms use released settings, made for refitting. The paper's text says that $Q$ and $R$ were searched, so that a tuned stream is the fairer reading of it: chapter 10.
-# - **Where the Z-Score's number of Table 1 comes from.** The released files do not show how it was obtained. We only say among the runs of which settings it would be ordinary.
+# - **Where the Z-Score's number of Table 1 comes from.** The released files do not show how it was obtained. We only say for which settings a run of that length would be ordinary.
 # - **What the tutorial's run is worth.** It is one run on an older library: a second single number, not a truth.
 # - **PPO as commonly used.** Ours follows the released protocol, one episode per update and all epochs on the whole of it; PPO usually collects many episodes first.
 

@@ -188,7 +188,7 @@ Markdown(
 # The share of studies that find the difference is the power.
 #
 # This is best done *before* a study, on a pilot, to choose its size.
-# Done afterwards, it still says what "no difference was found" is worth: with little power nothing, with much power it comes close to "there is none".
+# Done afterwards, it still says what "no difference was found" is worth: with little power, nothing; with much, it comes close to "there is none".
 #
 # A filter is compared with a Z-Score, so for the pilot we take the times of both Z-Scores together, by training returns, as the published numbers are.
 # Some of them are censored, and a faster method would bring some of those runs in under the cap; so we need to say what lies beyond it.
@@ -351,7 +351,7 @@ Markdown(
 # %% [markdown]
 # ## What this does not show
 #
-# - **Another learning rate.** All arms learn at the released rate for this task, which was never varied here. A pilot on CartPole found that rankings can change with it; a later part of the study is to give each arm a rate of its own.
+# - **Another learning rate.** All arms learn at the released rate for this task, which was never varied here. A pilot on CartPole found that rankings can change with it.
 # - **Another setting of the stream.** $Q$ and $R$ are the released ones, made for refitting, and were not tuned on this task.
 # - **The advantages not z-scored.** Without that step, as in the text, the arms may differ more.
 # - **The tail.** The power curve rests on a distribution fitted to few runs, and on its tail beyond the cap, where there are none.

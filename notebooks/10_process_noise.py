@@ -34,7 +34,7 @@
 # Two questions follow.
 # Is there a trend in $Q$? One might expect it of the filter in the text, whose memory $Q$ sets, and less of the released one, which forgets everything at the end of an episode anyway.
 # And is a tuned filter better than what it replaces, if that is tuned as well? We expected no advantage of a tenth or more.
-# It would prove us wrong if the best filter of a grid, run again on fresh seeds, beat the best moving average by a factor whose whole interval lies above 1.1. (The plan fixes the grids, the seeds and how a winner is picked; this bound it states for other experiments.)
+# It would prove us wrong if the best filter of a grid, run again on fresh seeds, beat the best moving average by a factor whose whole interval lies above 1.1. (The plan fixes the grids, the seeds and how a winner is picked; it states this bound for other experiments.)
 #
 # After this chapter you can
 #
@@ -179,7 +179,7 @@ figures.caption(
     "five published bars lie near the lower end.")
 
 # %% [markdown]
-# As wide as from under fifty episodes to the cap.
+# Wide enough to reach from under fifty episodes to the cap.
 # How unusual would each published number be as one more of our runs (`stats.position`, chapter 08)?
 
 # %% tags=["hide-input"]
@@ -561,8 +561,8 @@ pd.DataFrame(fairer).T
 
 # %% [markdown]
 # With the released settings the stream is far behind the running Z-Score.
-# Tuned, it cannot be told from it, with either learner: most of what was found against the simple stream is due to its settings.
-# Nor does either interval show an advantage, and the method it draws level with has nothing to tune.
+# Tuned, it cannot be told from the running Z-Score with either learner, so most of what was found against the simple stream is due to its settings.
+# Nor does either interval show an advantage; and the Z-Score beside it has nothing to tune.
 # (PPO z-scores its advantages here, which the text does not mention; without that step the stream was not tuned.)
 
 # %% [markdown]
@@ -601,7 +601,7 @@ figures.caption(
 # %% [markdown]
 # ## What this does not show
 #
-# - **Another learning rate.** Grids and winners ran at the released rate, which was never varied here; a score of another size may want another one. A pilot found that rankings can change with it, and a later part of the study is to vary it.
+# - **Another learning rate.** Grids and winners ran at the released rate, which was never varied here; a score of another size may want another one, and a pilot found that rankings can change with it.
 # - **Another grid.** This one is ours: the paper does not give its own. A finer one may find better cells, for either method.
 # - **Equal reach.** Equal budgets are not that: the most patient moving average of its grid forgets more slowly than the most patient filter of its own. Both streamed winners lie on the edge of the grid, so that a more patient filter may do better.
 # - **Another task.** Tuning on CartPole says nothing about LunarLander, where returns have both signs and another course within an episode.
