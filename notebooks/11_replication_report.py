@@ -868,8 +868,8 @@ def of_this_page(learner: str, *_: str) -> pd.DataFrame:
 
 def on_fresh_seeds(learner: str, *arms: str, rate: str = "") -> pd.DataFrame:
     """Return arms of a learner on fresh seeds, at the released or a slower rate."""
-    size = {"seeds": seeds, "max_episodes": max_episodes}
-    part = plan.part(f"episodes_{learner}{rate}", names=arms, **size)
+    name = f"episodes_{learner}{rate}"
+    part = plan.part(name, names=arms, seeds=seeds, max_episodes=max_episodes)
     return study.runs(part, store, archive=archive)
 
 
