@@ -46,6 +46,7 @@
 # 3. **If something works, why?** Is it the filter, or its scale, or something that changed along with it? (chapters 10 and 11)
 #
 # A negative answer, well shown, is a result too.
+# Chapters 12 and 13 then leave the paper behind and ask where in all this a filter would be at home, and who is to set its two knobs.
 #
 # After this chapter you can
 #
@@ -206,7 +207,7 @@ half, one_in_ten = np.quantile(factors, [0.5, 0.9])
 
 # %% tags=["hide-input"]
 Markdown(
-    f"Half of such pairs differ by more than a factor **{half:.2f}**, one in ten by "
+    f"Half of such pairs differ by more than a factor of **{half:.2f}**, one in ten by "
     f"more than **{one_in_ten:.2f}**, with nothing behind it but chance; in favour of "
     f"a method named beforehand, half as often (n = {factors.size:,} simulated pairs).")
 
@@ -218,9 +219,9 @@ Markdown(
 records = sorted((DATA / "runs").glob("*.jsonl"))
 recorded = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in records)
 Markdown(
-    f"That is why the chapters from 05 on look at **{recorded:,}** runs, recorded in "
-    "`data/runs` by a plan, `data/PLAN.md`, that names the arms, the seeds and the "
-    "rules of judgement.")
+    f"That is why the chapters from 05 on look at **{recorded:,}** runs. They are "
+    "recorded in `data/runs`, and follow a plan, `data/PLAN.md`, that names the arms, "
+    "the seeds and the rules of judgement.")
 
 # %% [markdown]
 # ## Before you read on
@@ -241,6 +242,7 @@ Markdown(
 # | want to see it train, or to train with it | 04 |
 # | want to see how one experiment is taken apart | 05 |
 # | want to know where a Kalman filter is at home in all this | 12 |
+# | wonder where $Q$ and $R$ are to come from | 13 |
 # | want only the answer | [the page of answers](../docs/answer.md) |
 #
 # These are the chapters, each with the question it asks, read from the notebooks themselves:
@@ -302,7 +304,7 @@ Markdown("| chapter | question |\n|---|---|\n" + "\n".join(
 # | P9 | Algorithm 1: one filter, carried on through all steps and episodes |
 # | D1 | the steady gain, and the rate $(1 - K_\infty)^2$ at which it is reached |
 # | D2 | the K-Score's standard deviation is $\sqrt{(1-K)/K}$ |
-# | D3 | returns of an episode are not a random walk through noise |
+# | D3 | how the returns of an episode differ from the model |
 # | D4 | the order of samples changes their scores |
 # | D5 | a settled filter is an exponential moving average with decay $1 - K_\infty$ |
 # | R1 | released: a new filter every episode, whose *final* belief scores all returns (`refit`) |
@@ -330,7 +332,7 @@ Markdown("| chapter | question |\n|---|---|\n" + "\n".join(
 # ```
 #
 # **Teach.** Chapters are built as lessons: a question that could be answered either way, *predict the plot* before each figure, a failure on purpose, and exercises that check themselves.
-# `kscore course student class` writes copies without the solutions, and `kscore course check` counts the points of a copy that has been filled in.
+# `make student` opens copies without the solutions, and `.venv/bin/kscore course check` counts the points of a copy that has been filled in.
 # [Teaching with the collection](../docs/course.md) has plans for half a day and for four weeks.
 
 # %% [markdown]
@@ -365,7 +367,7 @@ assert np.isclose(kscore(5.0, filters.Belief(2.0, 9.0)), 1.0), \
 assert kscore(2.0, filters.Belief(2.0, 9.0)) == 0.0, \
     "a return that equals the belief's mean is no surprise at all"
 assert np.isclose(kscore(1.0, filters.Belief(0.0, 0.0)), 1e4), \
-    "ε stands inside the square root"
+    "ε belongs inside the square root"
 ### BEGIN HIDDEN TESTS
 assert np.isclose(kscore(-4.0, filters.Belief(2.0, 4.0)), -3.0), \
     "a return below the belief has a score below zero"
@@ -374,7 +376,7 @@ assert np.isclose(kscore(1.0, filters.Belief(0.0, 3.0), eps=1.0), 0.5), \
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# **Exercise 2 (apply).** Does Table 2 of the paper (the rows of `published` whose `id` is T2) support the sentence that smaller values of $Q$ tend to speed up convergence? Compute the rank correlation of $Q$ and episodes, by hand or with pandas. Then go through all orders of five numbers and compute the share whose correlation is at least as large: so often would chance do as well. Would you build on it?
+# **Exercise 2 (apply).** Does Table 2 of the paper (the rows of `published` whose `id` is T2) support the sentence that smaller values of $Q$ tend to speed up convergence? Compute the rank correlation of $Q$ and episodes, by hand or with pandas. Then go through all orders of five numbers and compute the share whose correlation is at least as large: that is how often chance would do as well.
 
 # %% tags=["stub"]
 rank_correlation, by_chance = 0.0, 0.0
@@ -432,16 +434,16 @@ enough = next(runs for runs in range(10, 1000, 10) if within_ten_percent(runs) >
 # %% nbgrader={"grade": true, "grade_id": "00-3-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 assert 0.05 < within_ten_percent(1) < 0.3, \
     "with one run each, only a small share of the studies comes within 10 %"
-assert within_ten_percent(enough) >= 0.88, "so many runs are not enough"
-assert within_ten_percent(enough // 2) < 0.88, "half as many would be enough, too"
+assert within_ten_percent(enough) >= 0.88, "that many runs are not enough"
+assert within_ten_percent(enough // 2) < 0.88, "half as many would already be enough"
 ### BEGIN HIDDEN TESTS
-assert enough % 10 == 0, "to the next ten"
+assert enough % 10 == 0, "rounded up to a multiple of ten"
 assert within_ten_percent(2_000, studies=200) > 0.99, \
     "with very many runs hardly any study is far off"
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# **Exercise 4 (open).** Write your guess down: by which factor do you expect the K-Score to be faster than the Z-Score, over many seeds? Between which two numbers would you bet nine to one that it lies? And which result would change your mind? You will want to look your guess up when you come to chapter 11.
+# **Exercise 4 (open).** Write your guess down: by which factor do you expect the K-Score to be faster than the Z-Score, over many seeds? Between which two numbers would you bet nine to one that it lies? And which result would change your mind? You will want to look at it again when you come to chapter 11.
 
 # %% tags=["stub"]
 guess, low, high = None, None, None
@@ -472,7 +474,7 @@ assert len(change_of_mind.split()) >= 10, "a sentence or two, please"
 Markdown(f"""
 - {len(published)} published numbers are on file, each from one run; the largest \
 published factor is {pairs["published factor"].max():.2f}.
-- Two equal methods with a scatter of {scatter:g} differ by more than a factor \
+- Two equal methods with a scatter of {scatter:g} differ by more than a factor of \
 {one_in_ten:.2f} in one pair of single runs out of ten.
 - {recorded:,} runs of ours are recorded; the chapters from 05 on say what they show.
 """)

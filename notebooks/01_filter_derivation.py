@@ -31,7 +31,7 @@
 # Before we ask whether that helps, we need to know what the filter *is*: what has to be assumed, and what the assumptions buy.
 #
 # One might expect five lines of such fame to need heavy machinery.
-# Instead, they should follow from Bayes' rule and two facts about Gaussians: the product of two Gaussian densities is Gaussian again, up to a factor, and so is the sum of two independent Gaussian variables.
+# Our claim is that they follow from Bayes' rule and two facts about Gaussians: the product of two Gaussian densities is Gaussian again, up to a factor, and so is the sum of two independent Gaussian variables.
 # That would be wrong if Bayes' rule, applied by brute force on a fine grid and without any formula of Kalman's, gave another answer, or if some other mixture of prediction and observation had a smaller error.
 # We try both.
 #
@@ -419,7 +419,7 @@ gaps = {"our own lines": np.abs(mine - reference).max(),
 bayes_gap = np.abs(np.array(by_bayes) - reference[:30]).max()
 assert max(gaps.values()) < 1e-12 and bayes_gap < 1e-9
 Markdown(
-    f"Largest difference to `kscore` in means and variances over {steps} steps: "
+    f"Largest difference from `kscore` in means and variances over {steps} steps: "
     + ", ".join(f"{name} **{gap:.1e}**" for name, gap in gaps.items())
     + f".\n\nAfter 30 rounds of brute force the grid differs from the filter by at "
     f"most **{bayes_gap:.1e}**.")

@@ -156,7 +156,11 @@ figures.caption(
 # $$P_\infty = \tfrac12\Big(\sqrt{Q^2 + 4QR} - Q\Big), \qquad K_\infty = P_\infty / R. \tag{P7}$$
 #
 # How steep the curve is at the crossing decides how fast the staircase gets there.
-# For every $P \ge 0$ the slope is $0 < f'(P) = R^2/(P + Q + R)^2 \le \big(R/(Q + R)\big)^2$, which is less than one when $Q > 0$: $f$ is a contraction, so every start leads to $P_\infty$.
+# For every $P \ge 0$ the slope is
+#
+# $$0 < f'(P) = \frac{R^2}{(P + Q + R)^2} \le \Big(\frac{R}{Q + R}\Big)^2,$$
+#
+# which is less than one when $Q > 0$: $f$ is a contraction, so every start leads to $P_\infty$.
 # At the crossing itself the slope is $(1 - K_\infty)^2$, and a small deviation shrinks by that factor every step:
 #
 # $$P_{t+1} - P_\infty \approx (1 - K_\infty)^2\,(P_t - P_\infty). \tag{D1}$$
@@ -223,9 +227,9 @@ witnesses = pd.DataFrame({
     "recursion, P = (1 − K) P⁻": [settle(rho, 1.0, textbook=True) for rho in ratio],
 }, index=ratio)
 errors = np.abs(witnesses.sub(reference, axis=0)).div(reference, axis=0)
-assert errors.iloc[:, :2].to_numpy().max() < 1e-10
 
 # %% tags=["hide-input"]
+assert errors.iloc[:, :2].to_numpy().max() < 1e-10
 fig, axes = figures.panels(1, 2, height=3.4, sharey=True)
 looks = (("o", figures.BLUE, "-"), ("s", figures.GREEN, "--"),
          ("^", figures.ORANGE, "-"), ("v", figures.RED, "--"))
@@ -467,7 +471,7 @@ assert np.allclose(costs["measured MSE"], costs["V∞(k)"],
 # %% [markdown]
 # Compare the last two columns.
 # With the right $Q$ the filter's claim about its own error is true.
-# Told that the mean hardly moves, it claims to be far more accurate than it is; told that it moves a lot, it claims to be somewhat less accurate.
+# Told that the mean hardly moves, it claims to be far more accurate than it is; told that it moves a lot, it is too modest.
 # Keep this in mind: the K-Score divides by the square root of the *claimed* variance.
 #
 # Both told values can be wrong at once.

@@ -160,8 +160,8 @@ figures.show(fig)
 at = scale.set_index("Q/R")["K-Score"]
 figures.caption(
     f"At Q/R = 1e-4 a K-Score is {at.loc[1e-4]:.1f} times as large as a z-score, "
-    f"at 1e-2 {at.loc[1e-2]:.1f} times; the innovation form has unit variance "
-    "everywhere.",
+    f"and at 1e-2 it is {at.loc[1e-2]:.1f} times as large; the innovation form has "
+    "unit variance everywhere.",
     alt="Standard deviation of K-Scores falling with Q over R along the predicted "
     "curve; innovation scores stay at one.")
 
@@ -181,15 +181,18 @@ figures.caption(
 # A change of normalizer that also multiplies the scale by ten is two changes at once, and an experiment that compares the normalizers measures both together.
 
 # %% [markdown]
-# Before we go on, play with it: move the sliders.
-# Watch three things: $Q/R$ alone decides where the gain settles, $P_0$ decides only how it gets there, and the smaller the gain, the further the K-Score stands out from the innovation score.
+# Before we go on, play with it: move the sliders, and find out three things.
+# Which of $Q$, $R$ and $P_0$ decide where the gain comes to rest, and which only how it gets there?
+# When does the K-Score stand out furthest from the innovation score?
+# And what happens to the scores when the mean jumps?
 
 # %%
 figures.explore()
 
 # %% [markdown]
-# A jump of the mean shows what a score is for, and what it costs.
-# A patient filter reports it for many steps; a quick one has forgotten the old mean after two or three, and reports next to nothing.
+# Where the gain comes to rest depends on $Q/R$ alone; $P_0$ decides only how it gets there.
+# The smaller the gain, the further the K-Score stands out, as (D2) says.
+# And the jump shows what a score is for, and what it costs: a patient filter reports it for many steps, while a quick one has forgotten the old mean after two or three and reports next to nothing.
 
 # %% [markdown]
 # ## White under the model
@@ -352,6 +355,9 @@ K_released = filters.steady_state(Q, R).gain
 line = -np.arange(2_000.0)
 left_over = (line - filters.filter_series(line, Q, R).mean)[-1]
 assert np.isclose(left_over, -(1 - K_released) / K_released)
+
+# %% [markdown]
+# *Predict the plot:* which waves come through, the slow ones or the fast ones, and what does a larger gain change?
 
 # %% tags=["hide-input"]
 frequency = np.logspace(-3, np.log10(0.5), 200)
@@ -589,18 +595,18 @@ first_size = stream_scores[stream_scores.place == 0].score.abs().mean()
 later_size = stream_scores[stream_scores.place > 0].score.abs().mean()
 
 # %% tags=["hide-input"]
-Markdown(f"Value alone explains **{by_value:.0%}** of the variance, place alone "
-         f"**{by_place:.0%}**, both together **{by_both:.0%}**.")
+Markdown(f"Value alone explains **{100 * by_value:.0f} %** of the variance, place "
+         f"alone **{100 * by_place:.0f} %**, both together **{100 * by_both:.0f} %**.")
 
 # %% [markdown]
 # The value explains most of the score, and the place by itself explains next to nothing: on average, no place is praised above another.
 # What the place does decide is how much the value counts.
 
 # %% tags=["hide-input"]
-Markdown("Whoever comes first meets a filter with $P_0 \\gg R$, is adopted as the new "
-         f"mean, and scores almost nothing: {first_size:.2f} in absolute value, on "
-         f"average, against {later_size:.1f} at later places. "
-         f"The remaining {1 - by_both:.0%} of the variance depends on the order of the "
+Markdown("A sample that comes first meets a filter with $P_0 \\gg R$, is adopted as "
+         f"the new mean, and scores almost nothing: {first_size:.2f} in absolute "
+         f"value, on average, against {later_size:.1f} at later places. The remaining "
+         f"{100 * (1 - by_both):.0f} % of the variance depends on the order of the "
          "others.")
 
 # %% [markdown]
@@ -721,7 +727,7 @@ pd.DataFrame(effects, index=columns).T.style.format(precision=2).set_caption(
 # %% [markdown]
 # They respond in five different ways.
 # The per-episode Z-Score lets an outlier reach *back in time*: every score of its episode changes, even those that came before it.
-# The running and the moving Z-Score are hit afterwards, and for long, because their deviations have swallowed the outlier.
+# The running and the moving Z-Score are hit afterwards, and for a long time, because their deviations have swallowed the outlier.
 # The simple filter, in its streamed and its innovation form, has all but forgotten it after ten steps.
 # The adaptive filter is hit hardest in the next steps, because the raised noise level holds its belief where the outlier put it and distorts its scale.
 # And `refit` does not notice at all: its baseline comes from the end of the episode, and the outlier is long forgotten by then.
@@ -780,7 +786,7 @@ Markdown("With the released CartPole setting the filter ends an episode with "
 # %% [markdown]
 # ## All of them, side by side
 #
-# To end with, the same three CartPole episodes go through every normalizer.
+# To close, the same three CartPole episodes go through every normalizer.
 # Each panel has its own vertical axis; read the numbers on it.
 #
 # *Predict the plot:* which of the panels show the same curve within each episode up to a shift and a stretch, and which two up to a stretch alone?
@@ -1036,8 +1042,8 @@ points = [
     f"steps where the fixed filter is off by {after_jump['fixed']:.1f} "
     f"(n = {streams} streams).",
     f"Exchangeable samples get scores that depend on their order: of the variance of "
-    f"streamed scores the value explains {by_value:.0%}, the value and the place "
-    f"together {by_both:.0%}.",
+    f"streamed scores the value explains {100 * by_value:.0f} %, the value and the "
+    f"place together {100 * by_both:.0f} %.",
     f"`refit` is undone by a later z-scoring, to {undone:.0e}; what remains is the "
     "scale that the critic sees.",
     "Rewards a hundred times as large make `refit` scores "

@@ -110,8 +110,16 @@ agents = 40                            # whose first gradients we compare
 # $$\nabla J = \nabla\sum_a \pi_\theta(a)\,G(a) = \sum_a \pi_\theta(a)\,\nabla\log\pi_\theta(a)\,G(a) = \mathbb E\big[\nabla\log\pi_\theta(a)\;G(a)\big]. \tag{4.1}$$
 #
 # The right-hand side of (4.1) can be estimated by acting: sample an action, and weight the gradient of its log-probability by what it brought.
-# For an episode $\tau$ of many decisions, $p_\theta(\tau) = p(s_0)\prod_t \pi_\theta(a_t \mid s_t)\,p(s_{t+1} \mid s_t, a_t)$, so $\nabla\log p_\theta(\tau) = \sum_t\nabla\log\pi_\theta(a_t \mid s_t)$: the environment drops out.
-# A reward that came before $a_t$ is already fixed when $a_t$ is drawn, and $\mathbb E[\nabla\log\pi_\theta(a_t \mid s_t)\mid s_t] = \sum_a\nabla\pi_\theta(a \mid s_t) = \nabla 1 = 0$, so it contributes nothing.
+# An episode $\tau$ of many decisions has the probability
+#
+# $$p_\theta(\tau) = p(s_0)\prod_t \pi_\theta(a_t \mid s_t)\,p(s_{t+1} \mid s_t, a_t),$$
+#
+# so $\nabla\log p_\theta(\tau) = \sum_t\nabla\log\pi_\theta(a_t \mid s_t)$: the environment drops out.
+# A reward that came before $a_t$ is already fixed when $a_t$ is drawn, and
+#
+# $$\mathbb E\big[\nabla\log\pi_\theta(a_t \mid s_t)\mid s_t\big] = \sum_a\nabla\pi_\theta(a \mid s_t) = \nabla 1 = 0,$$
+#
+# so it contributes nothing.
 # What is left weights step $t$ by the return $G_t$ from $t$ on:
 #
 # $$\nabla J = \mathbb E\Big[\sum_t \nabla\log\pi_\theta(a_t \mid s_t)\;G_t\Big]. \tag{4.2}$$
@@ -202,7 +210,11 @@ figures.caption(
 #
 # $$\mathbb E\big[g_t\,(G_t - b_t)\big] = \mathbb E[g_t\,G_t] - \mathbb E\big[g_t\,\big(b_t - \mathbb E[b_t \mid \mathcal H_t]\big)\big]. \tag{4.4}$$
 #
-# *Proof.* $\mathbb E[b_t \mid \mathcal H_t]$ is settled before $a_t$, and $\mathbb E[g_t \mid \mathcal H_t] = 0$; so $\mathbb E\big[g_t\,\mathbb E[b_t \mid \mathcal H_t]\big] = \mathbb E\big[\mathbb E[g_t \mid \mathcal H_t]\;\mathbb E[b_t \mid \mathcal H_t]\big] = 0$, and it may be added. (At steps that an episode does not reach, both sides are zero.) ∎
+# *Proof.* $\mathbb E[b_t \mid \mathcal H_t]$ is settled before $a_t$, and $\mathbb E[g_t \mid \mathcal H_t] = 0$; so
+#
+# $$\mathbb E\big[g_t\,\mathbb E[b_t \mid \mathcal H_t]\big] = \mathbb E\big[\mathbb E[g_t \mid \mathcal H_t]\;\mathbb E[b_t \mid \mathcal H_t]\big] = 0,$$
+#
+# and it may be added. (We set $g_t = 0$ at steps that an episode does not reach; both sides are then zero there.) ∎
 #
 # In words: **only the part of a baseline that is settled before $a_t$ is harmless.**
 # The rest enters with a minus sign, exactly as if it were a cost: the policy is trained to raise $G_t$ and, at the same time, to *lower* whatever the baseline still owes to $a_t$.
@@ -217,7 +229,7 @@ figures.caption(
 # Four remarks, and then we measure.
 #
 # - Returns of *earlier episodes* are settled, with whatever weight. A baseline fixed before the episode begins keeps everything.
-# - The streamed filter uses no later returns, so (4.3) is (4.5) for it, in every environment. The innovation form stops one return earlier and gains one step: it keeps at step $t + 1$ little more than the K-Score keeps at $t$, because the *earlier* returns have given $G_t$ away already.
+# - The streamed filter uses no later returns, so (4.3) is (4.5) for it: in every environment, for every policy, and along every direction of the parameters. The innovation form stops one return earlier and gains one step: it keeps at step $t + 1$ little more than the K-Score keeps at $t$, because the *earlier* returns have given $G_t$ away already.
 # - The last sum vanishes only if $a_t$ has no influence on later returns. Coin flips are like that; control problems are not, or nobody would need to plan.
 # - If the weights are random, they stay inside: the term of $G_j$ is $\mathbb E[g_t\,w_{tj} G_j]$. The weights $1/N$ of the episode's mean are of this kind, because $a_t$ helps to decide how long the episode lasts. There is no shortcut then; we have to measure.
 
@@ -259,8 +271,9 @@ for kind, (share, error) in on_coins.items():
 
 # %% tags=["hide-input"]
 fig, ax = figures.panels(height=3.0)
-names = {"kscore": "belief of the streamed filter", "zscore": "mean of the episode"}
-for kind, name in names.items():
+coin_names = {"kscore": "belief of the streamed filter",
+              "zscore": "mean of the episode"}
+for kind, name in coin_names.items():
     look = figures.method(kind, marker=True)
     ax.plot(theory[kind], color=look["color"], linestyle=look["linestyle"],
             label=f"{name}: theory")
@@ -346,7 +359,7 @@ on_lander = {kind: baselines.Kept(rows.share.to_numpy(), rows.error.to_numpy())
              for kind, rows in lander.groupby("kind", sort=False)}
 
 # %% [markdown]
-# *Predict the plot:* at which steps will the episode's mean now keep more than the streamed filter? And the refitted filter, whose centre is the level of the *last* few returns of the episode?
+# *Predict the plot:* at which steps will the episode's mean now keep more than the streamed filter? And what will become of the refitted filter, whose centre is the level of the *last* few returns of the episode?
 
 # %% tags=["hide-input"]
 PRIOR = {"color": figures.INK, "linestyle": (0, (1, 1)),
@@ -406,7 +419,7 @@ pd.DataFrame({
                      "is at least 0.005)")
 
 # %% [markdown]
-# Three families.
+# The curves fall into three families.
 #
 # - The **streamed filter** and its innovation form keep the beginning of an episode and little else. The decay is that of (4.3): it depends on $K$ and $\gamma$, not on the environment.
 # - The **mean of the episode** and the **refitted filter** lose something at every step, early or late, but without that decay. The mean looks ahead: even at the first step it holds returns that the first action helps to decide. What is lost evenly amounts to a smaller step, and Adam makes up for much of that.
@@ -501,11 +514,11 @@ figures.caption(
     "Actor-critic: returns, normalizer, advantage, policy; the normalized return is "
     "also the critic's target, and the critic's value is subtracted in the advantage. "
     "GAE: rewards and the critic's values make the advantage, which is z-scored and "
-    "goes to the policy; the normalizer stands only before the critic. PPO: as "
+    "goes to the policy; the normalizer comes only before the critic. PPO: as "
     "actor-critic, with a z-scoring between advantage and policy.")
 
 # %% [markdown]
-# - In **actor-critic** and **PPO** the policy is weighted by $A_t = \hat G_t - V(s_t)$. The critic's $V(s_t)$ depends on the state alone, so it was settled before the action, and by (4.4) it is harmless. Nor does it help here: what the normalizer took from the gradient, no critic gives back.
+# - In **actor-critic** and **PPO** the policy is weighted by $A_t = \hat G_t - V(s_t)$. The critic's $V(s_t)$ depends on the state alone, so it was settled before the action, and by (4.4) it is harmless. For the same reason it is no remedy: what the normalizer took from the expected gradient, no critic gives back.
 # - In **PPO** and **GAE** the advantages are then z-scored once more (R2), by the mean of the whole episode, to which (4.4) applies again.
 # - In **GAE** as released the normalizer reaches the policy *only* through the critic.
 
@@ -624,7 +637,7 @@ def gradient(agent, episode, scores: np.ndarray) -> np.ndarray:
 
 # %% [markdown]
 # We compare the length and the direction of each gradient with those of the per-episode Z-Score's on the same episode.
-# Beside it stands the first step that Adam would make of it, $\eta\,g/(|g| + \varepsilon)$ in every coordinate, with the learning rate $\eta$.
+# Beside it we put the first step that Adam would make of it, $\eta\,g/(|g| + \varepsilon)$ in every coordinate, with the learning rate $\eta$.
 
 # %% tags=["hide-input"]
 def compared(agent_seed: int) -> pd.DataFrame:
@@ -683,7 +696,7 @@ worded.style.set_caption(
 # Without normalization every action of a CartPole episode is praised, whatever it was.
 # The per-episode Z-Score and `refit` divide every episode into praise and blame, because they start afresh with each.
 # The normalizers that carry a memory can blame an episode as a whole, when it is short and those before it were long.
-# Here is one such case (*none* in the list stands for no normalization):
+# Here is one such case:
 
 # %% tags=["hide-input"]
 after_hundred = {}
@@ -692,8 +705,8 @@ for kind, options in KINDS.items():
     scores_of_both = [fresh(cartpole_returns(n)) for n in (100, 9)]
     after_hundred[figures.METHODS[kind]["label"]] = np.mean(scores_of_both[1] > 0)
 blaming = [name for name, praised in after_hundred.items() if praised == 0]
-dividing = [f"{name} ({praised:.0%})" for name, praised in after_hundred.items()
-            if 0 < praised < 1]
+dividing = [f"{name} ({100 * praised:.0f} %)"
+            for name, praised in after_hundred.items() if 0 < praised < 1]
 Markdown("Of an episode of 9 steps after one of 100, no step at all is praised by "
          + "; ".join(blaming) + ". Some are praised by " + "; ".join(dividing)
          + "; without normalization all of them are.")
@@ -832,7 +845,7 @@ assert broken["status"] == "diverged" and not broken["solved"]
 
 # %% tags=["hide-input"]
 Markdown(f"The record says `status` = **{broken['status']}** (\"{broken['reason']}\") "
-         f"after {broken['episodes']} episode(s), and keeps what it had: returns "
+         f"in episode {broken['episodes']}, and keeps what it had: the returns "
          f"{broken['train_returns']}.")
 
 # %% [markdown]
@@ -952,7 +965,7 @@ assert mine.normalizer == normalizers.spelled_out(**wanted), (
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# **Exercise 4 (open).** Design a baseline for `n` rewards of the same state that leaves the expected gradient alone: what is subtracted from a reward must not contain it. It should still take away most of what the rewards have in common. There is more than one; which one has the least scatter?
+# **Exercise 4 (open).** Design a baseline for `n` rewards of the same state that leaves the expected gradient alone: what is subtracted from a reward must not contain it. It should still take away most of what the rewards have in common. There is more than one; the check asks for these two things and no more.
 
 # %% tags=["stub"]
 def fair_baseline(rewards: np.ndarray) -> np.ndarray:

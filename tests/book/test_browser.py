@@ -39,6 +39,11 @@ LINES = """() => {
     }
     return counts.sort((a, b) => a - b);
 }"""  # how many characters the lines of the prose have
+CUT_OFF = """() => [...document.querySelectorAll('.cell_input pre')]
+    .filter(box => box.offsetParent && box.scrollWidth > box.clientWidth).map(box => box.textContent)"""
+TOO_WIDE = """() => [...document.querySelectorAll('span.math mjx-container')]
+    .filter(formula => !formula.closest('table') && formula.getBoundingClientRect().right > innerWidth)
+    .map(formula => formula.closest('p, li')?.textContent)"""
 WIDTHS = "[document.documentElement.scrollWidth, window.innerWidth]"
 FITS = """() => {
     const slide = Reveal.getCurrentSlide(), [width, height] = [innerWidth, innerHeight];
@@ -69,6 +74,7 @@ def test_a_page_reads_well(reader, path):
     page.set_viewport_size({"width": 390, "height": 844})
     width, window = page.evaluate(WIDTHS)
     assert width <= window, "the page scrolls sideways on a phone"
+    assert page.evaluate(TOO_WIDE) == [], "a formula in a sentence is wider than a phone"
 
 
 @pytest.mark.parametrize("path", notebooks.find()[1:5], ids=lambda path: path.stem)
@@ -105,6 +111,14 @@ def test_search_does_not_find_what_is_not_there(reader):
 def test_a_line_has_about_75_characters(reader):
     counts = reader.open(BOOK / "notebooks" / "05_actor_critic_cartpole.html").evaluate(LINES)
     assert len(counts) > 20 and 70 <= counts[len(counts) // 2] <= 80 and counts[-1] <= 90
+
+
+@pytest.mark.parametrize("path", notebooks.find(), ids=lambda path: path.stem)
+def test_code_is_not_cut_off_beside_the_sidebars(reader, path):
+    page = reader.open(BOOK / "notebooks" / f"{path.stem}.html")
+    for width in (1200, 1280, 1440):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate(CUT_OFF) == []
 
 
 @pytest.mark.parametrize("where", ["nav.onward a[rel={}]", "footer a.{}"], ids=["top", "bottom"])
