@@ -54,6 +54,19 @@ def test_what_is_recommended_is_what_the_archive_says():
     assert 0.8 < z_scored["zscore"] / not_z_scored["none"] < 1.25
 
 
+def test_what_is_recommended_at_a_slower_rate_is_what_the_archive_says():
+    """docs/answer.md, at the end of "What to use"."""
+    def over(learner, *pair):
+        return analysis.compare(study.runs(plan.part(f"episodes_{learner}_slower", names=pair)), *pair).factor
+
+    assert over("reinforce", "running", "zscore").low > 1
+    assert over("actor_critic", "running_plain", "zscore_plain").low > 1
+    assert over("ppo", "zscore", "zscore_plain").low > 1
+    assert over("gae", "running", "zscore").low > 1
+    for found in (over("ppo", "running", "zscore"), over("gae", "zscore", "zscore_plain")):
+        assert found.low < 1 < found.high
+
+
 def test_the_filters_that_were_faster_are_those_that_are_named():
     """docs/answer.md, below the figure."""
     printed = "\n".join(output.data.get("text/markdown", "") for cell in REPORT.cells
