@@ -11,6 +11,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 
+def file(path: Path, name: str) -> Path:
+    """Return the path of a file; refuse what is none, such as a folder, or a pipe that would be waited for."""
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{name} must be a file of JSON lines, got {path}, which is none")
+    return path
+
+
 def prepare(path: Path) -> None:
     """Make sure that a file can be appended to, before any work is done for it."""
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -70,6 +70,20 @@ def test_a_name_that_is_given_twice_is_refused(chapter, tmp_path):
         given(chapter, tmp_path, "size: 1\nrate: 0.5\nsize: 2\n")
 
 
+def test_nor_can_a_name_be_brought_in_a_second_time(chapter, tmp_path):
+    with pytest.raises(ValueError, match="chapter in .* must be one of '00_good', got '<<'"):
+        given(chapter, tmp_path, "<<: {size: 1}\nsize: 2\n")
+
+
+@pytest.mark.parametrize("value", [
+    "!!int '010'", "!!int 0x1f", "!!int '1:30'", "!!float 1", "! 5", "!!python/name:os.system"])
+def test_no_tag_makes_another_value_of_what_is_written(chapter, tmp_path, value):
+    with pytest.raises(ValueError, match="a value must be written as it is, without a tag, got"):
+        given(chapter, tmp_path, f"size: {value}\n")
+    with pytest.raises(ValueError, match="size of 00_good must be a whole number"):
+        parameters.check(chapter, {"size": value})
+
+
 def test_a_grid_of_many_combinations_reads_its_chapter_once(chapter, tmp_path, monkeypatch):
     from kscore import __main__
 

@@ -1,10 +1,14 @@
 """Where numbers come from: versions, the commit, and whether the code was edited since."""
 
 import subprocess
+import sys
 
 import pytest
+from bs4 import BeautifulSoup
+from markdown_it import MarkdownIt
 
 from kscore import provenance
+from kscore.chapters.footer import Chapter
 
 
 def committed(folder, message):
@@ -78,3 +82,16 @@ def test_the_code_is_known_by_its_text_and_its_places(tmp_path, monkeypatch):
         (tmp_path / name).write_text(text)
         told.append(provenance.code())
     assert len(set(told)) == 3
+
+
+SCRIPT = "</code><script>alert(1)</script>"
+
+
+@pytest.mark.parametrize("value", [
+    SCRIPT, f"`{SCRIPT}", f"``` {SCRIPT} `` `", f"\n\n{SCRIPT}\n\n", f"'{SCRIPT}\\`", "`"])
+def test_nothing_that_a_parameter_says_is_alive_in_the_footer(notebook, monkeypatch, value):
+    notebook(parameters="title: str = ''  # of the page")
+    chapter = Chapter("00")
+    monkeypatch.setattr(sys.modules["__main__"], "title", value, raising=False)
+    page = BeautifulSoup(MarkdownIt().render(chapter.footer().data), "html.parser")  # as a notebook does, HTML included
+    assert not page.find("script") and page.find("code").get_text().strip() == f"title = {value!r}"

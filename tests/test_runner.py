@@ -507,6 +507,15 @@ def test_a_runner_is_known_by_its_number_and_its_birth(tmp_path, younger, status
     assert latest(tmp_path)["a"]["status"] == status
 
 
+@pytest.mark.parametrize("command", [["run", "--no-pages"], ["status"], ["list"], ["publish"]])
+def test_a_pipe_in_the_place_of_the_status_is_not_waited_for(notebook, tmp_path, capsys, command):
+    notebook()
+    (tmp_path / "build").mkdir()
+    os.mkfifo(tmp_path / "build" / STATUS)
+    assert main(command) == 2
+    assert f"status must be a file of JSON lines, got {tmp_path / 'build' / STATUS}" in capsys.readouterr().err
+
+
 # Publishing
 
 @pytest.fixture

@@ -129,14 +129,16 @@ def _taken(parameter: Parameter, value: object) -> object | None:
 class _Loader(yaml.SafeLoader):
     """YAML that never runs anything, repeats nothing, and in which a number is what it looks like.
 
-    1e-4 is a number, 010 is neither eight nor ten, 1:30 is not ninety; `*name` would let a small file stand for an
-    endless one, and of two equal keys one would be lost.
+    1e-4 is a number, 010 is neither eight nor ten, 1:30 is not ninety, and no !!int makes them so; `*name` would let a
+    small file stand for an endless one, and of two equal keys, or of one that `<<` brings in, one would be lost.
     """
 
     def compose_node(self, parent: yaml.Node, index: object) -> yaml.Node:
-        """Return the next node; there are no aliases."""
+        """Return the next node; there are neither aliases nor tags."""
         if self.check_event(yaml.AliasEvent):
             raise yaml.YAMLError("a value must be written out, not referred to by *name")
+        if tag := self.peek_event().tag:
+            raise yaml.YAMLError(f"a value must be written as it is, without a tag, got {tag!r}")
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
@@ -150,7 +152,7 @@ class _Loader(yaml.SafeLoader):
 
 INTEGER, REAL = re.compile(r"[-+]?(0|[1-9]\d*)$"), re.compile(r"[-+]?(\d+\.\d*|\.\d+|\d+(?=[eE]))([eE][-+]?\d+)?$")
 _Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in known if not tag.endswith((":int", ":float"))]
+    first: [(tag, pattern) for tag, pattern in known if not tag.endswith((":int", ":float", ":merge"))]
     for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()}
 _Loader.add_implicit_resolver("tag:yaml.org,2002:int", INTEGER, list("-+0123456789"))
 _Loader.add_implicit_resolver("tag:yaml.org,2002:float", REAL, list("-+.0123456789"))

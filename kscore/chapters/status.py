@@ -52,7 +52,7 @@ class StatusFile:
     """The record of what was begun and how it ended, in one folder; whole lines only, also from several runners."""
 
     def __init__(self, out: Path) -> None:
-        self.path = out / STATUS
+        self.path = _file(out)
         journal.prepare(self.path)  # fails here, before anything runs, if the folder cannot be written to
 
     def begin(self, task: Task) -> dict:
@@ -99,7 +99,11 @@ def _now() -> str:
 
 def latest(out: Path) -> dict[str, dict]:
     """Return the last entry of each task of a folder; one that began and whose runner is gone was interrupted."""
-    return _latest(journal.lines(out / STATUS))
+    return _latest(journal.lines(_file(out)))
+
+
+def _file(out: Path) -> Path:
+    return journal.file(out / STATUS, "status")
 
 
 def _latest(lines: Iterable[bytes]) -> dict[str, dict]:

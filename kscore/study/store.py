@@ -43,11 +43,8 @@ def read(store: str | Path) -> Contents:
 
 
 def file_of(store: str | Path) -> Path:
-    """Return the path of a store; refuse what is no file, such as a folder, or a pipe that would be waited for."""
-    path = located(store)
-    if path.exists() and not path.is_file():
-        raise ValueError(f"store must be a file of JSON lines, got {path}, which is none")
-    return path
+    """Return the path of a store; refuse what is no file."""
+    return journal.file(located(store), "store")
 
 
 def held(*stores: str | Path) -> dict[Key, Record]:
