@@ -57,6 +57,10 @@ IN_WORDS = {  # what the plan says of the arms of a part, and which those are; n
     "returns, on advantages, on both, on both learned, on both bank":
         ["zscore", "zscore_plain", "running", "running_plain", "episode_z", "episode", "episode_advantages",
          "episode_both", "episode_learned", "episode_bank"],
+    "zscore and running with advantages z-scored; episode filter on both; none; PopArt, PopArt by the episode filter; "
+    "percentile; reward scaling; symlog of the critic's targets":
+        ["zscore", "running", "episode_both", "none", "popart", "popart_episode", "percentile", "reward_scale",
+         "symlog"],
     "the best cell of each of the three grids (lowest restricted mean; on a tie the first in the grid's order)":
         ["kscore", "refit", "ema"],
 }
@@ -86,8 +90,9 @@ def test_the_parts_are_those_of_the_plan_with_their_arms_and_seeds():
     for name, (arms, seeds) in planned.items():
         found = tuned_part(name) if name in TUNED else EVERY[name]
         assert len(found.configs) == arms if isinstance(arms, int) else list(found.configs) == arms
-        first = TUNING.first if seeds.endswith(" tuning") else 4000 if seeds.endswith(" from 4000") else RESULTS.first
-        assert found.seeds == range(first, first + int(seeds.split()[0]))
+        count, _, first = seeds.partition(" from ")
+        first = int(first) if first else TUNING.first if seeds.endswith(" tuning") else RESULTS.first
+        assert found.seeds == range(first, first + int(count.split()[0]))
 
 
 def test_the_seeds_are_those_of_the_plan():
@@ -391,7 +396,7 @@ def test_a_chapter_means_its_parts(number):
     assert own and plan.chosen([f"{number:02}"]) == plan.chosen([str(number)]) == own
 
 
-REPLICATION = [name for name in PARTS if not name.startswith("episodes")]
+REPLICATION = [name for name in PARTS if not name.startswith(("episodes", "relatives"))]
 
 
 def test_the_report_means_all_of_the_replication():
@@ -625,7 +630,14 @@ def check(record):
             assert status == "diverged" and record["reason"]
 
 
-@pytest.mark.parametrize("name", PARTS)
+GROWING = [name for name in PARTS if name.startswith("relatives_")]
+"""Parts that are still being recorded: whatever is there is planned, and nothing is there twice."""
+
+
+BEGUN = [name for name in PARTS if name not in GROWING or (ARCHIVE / f"{name}.jsonl").exists()]
+
+
+@pytest.mark.parametrize("name", BEGUN)
 def test_the_archive_holds_the_planned_runs_of_a_part_and_each_agrees_with_itself(name):
     part = tuned_part(name) if name in TUNED else EVERY[name]
     records = [orjson.loads(line) for line in (ARCHIVE / part.file).read_bytes().splitlines()]
@@ -634,11 +646,13 @@ def test_the_archive_holds_the_planned_runs_of_a_part_and_each_agrees_with_itsel
         check(record)
     found = Counter((configuration(record)[1], record["seed"]) for record in records)
     planned = Counter(key(config, seed) for config in part.configs.values() for seed in part.seeds)
-    assert found == planned and len(records) == part.runs
+    assert found <= planned and (name in GROWING or found == planned)
 
 
 def test_the_archive_holds_nothing_else():
-    assert {path.name for path in ARCHIVE.iterdir()} == {f"{name}.jsonl" for name in PARTS} | {".gitkeep"}
+    there = {path.name for path in ARCHIVE.iterdir()}
+    assert there - {".gitkeep"} <= {f"{name}.jsonl" for name in PARTS}
+    assert there >= {f"{name}.jsonl" for name in PARTS if name not in GROWING}
     parts = [tuned_part(name) if name in TUNED else EVERY[name] for name in REPLICATION]
     assert sum(part.runs for part in parts) == 5640
 

@@ -19,8 +19,8 @@ PACKAGE = Path(kscore.__file__).parent
 FIRST = ["checks", "project", "journal", "progress", "console", "provenance"]
 ROOMS = {
     "filters": ["level", "noise", "slope"],
-    "normalizers": ["base", "steps", "episodes", "relatives"],
-    "rl": ["environments", "cartpoles", "config", "networks", "policies", "algorithms", "training"],
+    "normalizers": ["base", "steps", "episodes", "relatives", "groups"],
+    "rl": ["environments", "cartpoles", "config", "networks", "policies", "algorithms", "training", "sums"],
     "study": ["plan", "records", "store", "cluster", "workers", "running", "migrate"],
     "analysis": ["stats", "verdicts", "comparisons", "claims", "multiverse", "baselines", "levels"],
     "figures": ["style", "tables", "charts", "overviews", "diagrams", "films", "sliders"],

@@ -91,7 +91,7 @@ def train(config: RunConfig, seed: int, progress: Progress | None = None) -> dic
     policy, normalize, learn = Policy(agent.actor, agent.head), normalization(config), ALGORITHMS[config.algorithm]
     history, updates, status, reason = History(), 0, "censored", None
     try:
-        with _one_thread():
+        with one_thread():
             while status == "censored" and history.episodes < config.max_episodes:
                 episodes = []
                 for _ in range(min(config.episodes_per_update, config.max_episodes - history.episodes)):
@@ -137,7 +137,7 @@ def _streams(seed: int) -> list[np.random.Generator]:
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
+def one_thread() -> Iterator[None]:
     """Let torch use one thread: these networks are too small for more, and a study runs many trainings at once."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)

@@ -32,6 +32,7 @@ LUNAR_RESULTS = Seeds(1000, 10)
 TUNING = Seeds(2000, 8)  # settings are chosen on these; no result uses them
 LIVE = 3000  # the first of the seeds that chapters train before the reader's eyes, up to 3999
 EPISODE_RESULTS = Seeds(4000, 50)  # results of the filters over episodes
+RELATIVE_RESULTS = Seeds(6000, 50)  # results of PopArt and its like
 
 BASELINES = {name: {"name": name} for name in ("none", "zscore", "running", "ema")}
 KALMAN_ARMS = {
@@ -46,6 +47,17 @@ EPISODE_ARMS = ("zscore", "zscore_plain", "running", "running_plain", "episode_z
                 "episode_both", "episode_learned", "episode_bank")
 """The arms of the filter over episodes, and what it is held against; REINFORCE, without advantages, has fewer."""
 SLOWER = 0.003  # beside the released learning rate
+
+RELATIVES: dict[str, dict] = {
+    "none": {},
+    "popart": {"value_scale": {"name": "popart", "rate": 0.03}},
+    "popart_episode": {"value_scale": {"name": "episode"}},
+    "percentile": {"normalizer": {"name": "percentile", "rate": 0.3}},
+    "reward_scale": {"reward_normalizer": {"name": "reward_scale"}},
+    "symlog": {"value_scale": {"name": "symlog"}},
+}
+"""The relatives, by what each of them puts where; nothing else is normalized."""
+REWARD_SCALES = {"": 1.0, "_small": 1e-3, "_large": 1e3}  # what rewards are multiplied by
 
 TABLE_2 = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 """The process noises of the paper's Table 2, at R = 1."""
@@ -174,6 +186,15 @@ def _one_level_up(preset: RunConfig, name: str) -> RunConfig:
                    advantage_normalizer=options if at_advantages else None, normalize_advantages=where == "z")
 
 
+def relatives(algorithm: str, **changes: object) -> Arms:
+    """Return the Z-Scores, the filter over episodes on both doors, and the relatives, at the slower rate."""
+    changes = {"learning_rate": SLOWER, **changes}
+    bare = replace(RunConfig.preset("CartPole-v1", algorithm), normalizer={"name": "none"}, normalize_advantages=False,
+                   **changes)
+    return {**one_level_up(algorithm, names=("zscore", "running", "episode_both"), **changes),
+            **{name: replace(bare, **options) for name, options in RELATIVES.items()}}
+
+
 # The parts
 
 class Declared(NamedTuple):
@@ -211,6 +232,9 @@ PARTS: dict[str, Declared] = {
     **{f"episodes_{algorithm}{suffix}": Declared((12, 13), EPISODE_RESULTS, partial(one_level_up, algorithm, **rate))
        for suffix, rate in (("", {}), ("_slower", {"learning_rate": SLOWER}))
        for algorithm in ("reinforce", "actor_critic", "gae", "ppo")},
+    **{f"relatives_{algorithm}{suffix}": Declared(
+        (15,), RELATIVE_RESULTS, partial(relatives, algorithm, reward_scale=scale))
+       for suffix, scale in REWARD_SCALES.items() for algorithm in ("actor_critic", "ppo")},
 }
 """Every part of the study, the longest runs first. The arms of a tuned part are the winners of its grids."""
 
