@@ -10,7 +10,7 @@ import pytest
 from kscore import study
 from kscore.__main__ import main
 from kscore.rl import RunConfig
-from kscore.study import plan, store
+from kscore.study import plan, records, store
 
 SEEDS = range(6)
 
@@ -96,8 +96,13 @@ def test_the_command_goes_on_with_the_other_parts_and_ends_in_failure(stormy, tm
 
 
 def test_a_failed_run_is_a_whole_record(stormy):
-    from kscore.study import records
-
     made = records.Record.of(records.failed(stormy, 3, "it broke", 0.5))
     assert (made.status, made.reason, made.key) == ("failed", "it broke", records.key(stormy, 3))
     assert store.read("/nowhere/at/all.jsonl").records == []
+
+
+@pytest.mark.parametrize("reason", ["\ud800 broke", "\x1b[2J\n\x00", "λ"])
+def test_whatever_a_failure_says_its_record_can_be_read(stormy, tmp_path, reason):
+    store.append(tmp_path / "runs.jsonl", records.failed(stormy, 3, reason, 0.5))
+    read = store.read(tmp_path / "runs.jsonl")
+    assert read.damaged == 0 and [record.status for record in read.records] == ["failed"]

@@ -102,8 +102,9 @@ def failed(config: RunConfig, seed: int, reason: str, seconds: float) -> dict:
     """Return the record of a run that could not be trained, because its environment raised, for one."""
     nothing = {"solved": False, "episodes": 0, "train_returns": [], "eval_returns": [], "train_steps": 0,
                "eval_steps": 0, "solved_at": dict.fromkeys(CRITERIA), "steps": 0}
+    legible = reason.encode(errors="backslashreplace").decode()  # half a surrogate pair would make the record damaged
     return {"protocol": PROTOCOL_VERSION, "config": config.to_dict(), "seed": seed, "status": "failed",
-            "reason": reason, **nothing, "seconds": seconds, "versions": provenance.versions(),
+            "reason": legible, **nothing, "seconds": seconds, "versions": provenance.versions(),
             "machine": provenance.machine()}
 
 
