@@ -83,7 +83,8 @@ def choice(name: str, value: str, allowed: Iterable[str]) -> str:
 
 def series(name: str, values: object, *, dims: tuple[int, ...] = (1,)) -> np.ndarray:
     """Return `values` as a non-empty array of finite floats with an allowed number of dimensions."""
-    if isinstance(values, np.ma.MaskedArray):
+    several = values if isinstance(values, (list, tuple)) else ()
+    if any(isinstance(one, np.ma.MaskedArray) for one in (values, *several)):  # whose mask would be lost in an array
         raise ValueError(f"{name} must be an array without a mask, got {values!r:.200}")
     try:
         array = np.asarray(values)

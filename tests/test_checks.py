@@ -99,6 +99,7 @@ def test_a_series_is_a_copy_of_plain_floats():
 
 @pytest.mark.parametrize(("values", "sentence"), [
     (np.ma.array([1.0, 2.0], mask=[False, True]), "z must be an array without a mask, got masked_array(data=[1.0, --]"),
+    ([np.ma.array([1.0, 2.0], mask=[False, True])], "z must be an array without a mask, got [masked_array(data=[1.0"),
     ([[1, 2], [3]], "z must be an array of numbers, got [[1, 2], [3]]"),
     ([True], "z must be an array of numbers, got [True]"),
     (None, "z must be an array of numbers, got None"),
