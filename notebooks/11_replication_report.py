@@ -1150,7 +1150,7 @@ With the released settings, the filter of Algorithm 1 took {slowest[0]:.1f} to
 {slowest[1]:.1f} times as many episodes on CartPole, up to the cap, as a running Z-Score
 did, depending on the learner (n = {seeds} per arm); with a longer memory, tuned on a
 grid, it came close (actor-critic: factor {patient:.2f}, where above 1 the filter is
-faster; the verdict on E1.1 would be "{told_of_it}"). The
+faster; tuned in this way, its verdict would be "{told_of_it}"). The
 per-episode filter of the released code cannot be told from the Z-Score beside it with
 REINFORCE ({factor_of("E1.1", "released"):.2f}) and GAE
 ({factor_of("E2.1", "released"):.2f}), and is slower with PPO
