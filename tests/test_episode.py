@@ -125,6 +125,113 @@ def test_the_scale_is_the_filter_of_the_logarithm_of_the_mean_square_around_the_
     assert np.allclose([scale for _, scale in found], np.exp(np.array([logs[0], *path.prior_mean]) / 2), rtol=1e-6)
 
 
+LENGTHS = (4, 9, 2, 30, 7, 12, 5, 3, 40, 6, 8, 15)
+BANK = [1e-4, 0.000518, 0.00268, 0.0139, 0.072, 0.373, 1.93, 10]
+
+
+def some_episodes(seed=6):
+    """Episodes of different lengths around a level that wanders, the ninth of them far off."""
+    rng = np.random.default_rng(seed)
+    levels = np.cumsum(rng.normal(0, 0.7, len(LENGTHS)))
+    return [level + 50 * (place == 8) + rng.normal(0, 1, n)
+            for place, (level, n) in enumerate(zip(levels, LENGTHS, strict=True))]
+
+
+def centres(episodes, **options):
+    normalizer = make("episode", **options)
+    return [normalizer.learn(returns).centre for returns in episodes]
+
+
+def by_hand(means, ratio_at, noise=None, far=np.inf):
+    """Return what one filter expects of each mean, with any ratio, noise and reach at each of them, in units of R."""
+    belief, squares, expected = filters.Belief(means[0], 1.0), [], [means[0]]
+    for t, z in enumerate(means[1:], 1):
+        prior, R = filters.predict(belief, ratio_at(t)), 1.0 if noise is None else noise[t]
+        expected.append(prior.mean)
+        if t >= 5:
+            reach = far * np.sqrt((prior.var + R) * np.mean(squares))
+            z = prior.mean + np.clip(z - prior.mean, -reach, reach)
+        squares.append((z - prior.mean) ** 2 / (prior.var + R))
+        belief = filters.update(prior, z, R)
+    return expected
+
+
+def learned_ratios(z):
+    """Return the ratio after each value: by the moments, forgetting 2 %, within the range of the bank."""
+    ratios, moments = [], filters.Moments()
+    for t, value in enumerate(z, 1):
+        moments = filters.follow_moments(moments, value, 0.02)
+        found = filters.solve_moments(moments.square, moments.product).ratio if t >= 5 else 0.1
+        ratios.append(np.clip(found, 1e-4, 10))
+    return ratios
+
+
+def test_the_learned_ratio_follows_the_moments_of_level_and_spread_each():
+    rng = np.random.default_rng(7)
+    episodes = [level + rng.normal(0, 1, 3) for level in rng.normal(0, 1, 150)]
+    means = np.array([returns.mean() for returns in episodes])
+    ratios = learned_ratios(means)
+    assert min(ratios) == 1e-4  # and so the range matters
+    expected = by_hand(means, lambda t: ratios[t])
+    normalizer = make("episode", noise="learned")
+    found = [normalizer.learn(returns) for returns in episodes]
+    assert np.allclose([centre for centre, _ in found], expected)
+    assert normalizer.level_ratio == pytest.approx(ratios[-1])
+    logs = np.log([np.mean((returns - centre) ** 2) for returns, centre in zip(episodes, expected, strict=True)])
+    ratios = learned_ratios(logs)
+    assert np.allclose(2 * np.log([scale for _, scale in found]), by_hand(logs, lambda t: ratios[t]), atol=1e-6)
+
+
+def test_the_centre_of_a_bank_is_the_mean_of_eight_filters_weighted_by_their_likelihood():
+    episodes = some_episodes()
+    means = np.array([returns.mean() for returns in episodes])
+    paths = np.array([by_hand(means, lambda _, ratio=ratio: ratio) for ratio in BANK])
+    expected = [means[0]]
+    for t in range(1, len(means)):
+        likelihood = np.array([filters.concentrated_likelihood(means[:t], ratio) if t > 1 else 0 for ratio in BANK])
+        weight = np.exp(likelihood - likelihood.max())
+        expected.append(weight @ paths[:, t] / weight.sum())
+    assert np.allclose(centres(episodes, noise="bank"), expected)
+    bank = filters.start_bank(means[0], BANK)
+    for z in means[1:]:
+        bank = filters.follow_bank(bank, z)
+    assert after({"noise": "bank"}, episodes).level_ratio == pytest.approx(filters.bank_noise(bank).ratio)
+
+
+@pytest.mark.parametrize("by_length", [False, True])
+@pytest.mark.parametrize("robust", [False, True])
+def test_the_noise_of_an_episode_goes_with_its_length_and_three_deviations_are_far(robust, by_length):
+    episodes = some_episodes()
+    means = np.array([returns.mean() for returns in episodes])
+    earlier = np.append(1, np.cumsum(LENGTHS)[:-1] / np.arange(1, len(LENGTHS)))  # mean length of those before
+    expected = by_hand(means, lambda _: 0.2, earlier / LENGTHS if by_length else None, far=3 if robust else np.inf)
+    assert np.allclose(centres(episodes, ratio=0.2, robust=robust, by_length=by_length), expected)
+
+
+def test_the_slope_drifts_by_a_hundredth_of_the_level():
+    episodes = some_episodes()
+    means = [float(returns.mean()) for returns in episodes]
+    belief, expected = filters.Trend(means[0], 0.0, 1.0, 0.0, 0.002), [means[0]]
+    for z in means[1:]:
+        prior = filters.predict_trend(belief, 0.2, 0.002)
+        expected.append(prior.level)
+        belief = filters.update_trend(prior, z, 1.0)
+    assert np.allclose(centres(episodes, ratio=0.2, slope=True), expected)
+    assert after({"ratio": 0.2, "slope": True}, episodes).level_ratio == 0.2
+
+
+@pytest.mark.parametrize("option", [{"transform": "symlog"}, {"level": "first"}])
+def test_a_logarithm_or_the_first_return_is_followed_if_asked(option):
+    episodes = some_episodes()
+    seen = np.array([returns[0] if "level" in option else returns.mean() for returns in episodes])
+    if "level" in option:
+        expected = by_hand(seen, lambda _: 0.1)
+    else:
+        logs = np.array(by_hand(np.sign(seen) * np.log1p(np.abs(seen)), lambda _: 0.1))
+        expected = np.sign(logs) * np.expm1(np.abs(logs))
+    assert np.allclose(centres(episodes, **option), expected)
+
+
 def test_a_bank_settles_on_the_memory_that_fits():
     rng = np.random.default_rng(3)
     level = np.cumsum(rng.normal(0, 3, 300))

@@ -8,6 +8,7 @@ P1 is a fact of the paper; chapter 00 lists them.
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -95,17 +96,21 @@ def moving_average(z: np.ndarray, forgetting: float | np.ndarray) -> Innovations
     return _judged(missed, [np.ones(forgetting.shape)] * len(missed))
 
 
-def sloped(z: np.ndarray, ratio: float | np.ndarray, slope_ratio: float | np.ndarray) -> Innovations:
+def sloped(z: np.ndarray, ratio: float | np.ndarray, slope_ratio: float | np.ndarray, *,
+           flat: bool = False) -> Innovations:
     """Return the innovations of level plus slope, with the variances of both drifts over R.
 
     The first two values set both: level z_1 with variance 1, slope z_1 - z_0 with variance 2 + Q + Q_slope, and the
-    error of z_1 is in both.
+    error of z_1 is in both. If it starts `flat`, the slope is 0 before its first drift, and only the level is set.
     """
     ratio, slope_ratio = np.broadcast_arrays(np.asarray(ratio, float), np.asarray(slope_ratio, float))
     one = np.ones(ratio.shape)
-    belief = filters.Trend(one * z[1], one * (z[1] - z[0]), one, one, 2.0 + ratio + slope_ratio)
-    missed, variance = [one], [one]  # of the second value, which is not judged
-    for value in z[SKIPPED:].tolist():
+    if flat:
+        belief, seen, missed, variance = filters.Trend(one * z[0], 0 * one, one, 0 * one, slope_ratio), 1, [], []
+    else:
+        belief = filters.Trend(one * z[1], one * (z[1] - z[0]), one, one, 2.0 + ratio + slope_ratio)
+        seen, missed, variance = 2, [one], [one]  # of the second value, which is not judged
+    for value in z[seen:].tolist():
         prior = filters.predict_trend(belief, ratio, slope_ratio)
         missed.append(value - prior.level)
         variance.append(prior.var + 1)
@@ -154,8 +159,8 @@ def fit_all(series: np.ndarray, per_step: np.ndarray | None = None) -> dict[str,
     """Return the models of a series, (time,), by name, each at its most likely parameters.
 
     "running mean" has none; "moving average" has its forgetting, "local level" the ratio Q/R, "level and slope" two
-    ratios. Where what the filter of the steps expects is given (`per_step`, as `carried_belief` returns it),
-    "per-step filter" has the straight line that takes this to the series.
+    ratios, and so has "slope from zero", which starts flat. Where what the per-step filter expects is given
+    (`per_step`, as `carried_belief` returns it), "per-step filter" has the straight line that takes this to the series.
     """
     z = checks.series("series", series)
     if len(z) < SHORTEST or not np.ptp(z):
@@ -165,6 +170,7 @@ def fit_all(series: np.ndarray, per_step: np.ndarray | None = None) -> dict[str,
         "moving average": _most_likely(moving_average, z, FORGETTING),
         "local level": _most_likely(local_level, z, RATIOS),
         "level and slope": _most_likely(sloped, z, LEVEL_RATIOS, SLOPE_RATIOS),
+        "slope from zero": _most_likely(partial(sloped, flat=True), z, LEVEL_RATIOS, SLOPE_RATIOS),
     }
     return found if per_step is None else {"per-step filter": Fit((), along_line(z, np.asarray(per_step))), **found}
 

@@ -14,6 +14,7 @@ from kscore.filters import (
     Bank,
     Moments,
     Trend,
+    bank_noise,
     bank_weights,
     follow_bank,
     follow_moments,
@@ -83,6 +84,11 @@ class EpisodeScore(Normalizer):
         return {"episodes": partial(checks.whole, low=0), "length": partial(checks.number, low=0),
                 **{name: partial(checks.array, shape=getattr(self, name).shape)
                    for name in ("centre", "spread", "moments")}}
+
+    @property
+    def level_ratio(self) -> float:
+        """The ratio Q/R that the level is followed with: as it was set, as learned, or as its bank estimates it."""
+        return bank_noise(self._bank(self.centre, 0)).ratio if self.noise == "bank" else float(self._ratios()[0])
 
     def recall(self, returns: np.ndarray) -> Scaling:
         if not self.episodes:
