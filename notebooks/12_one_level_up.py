@@ -503,6 +503,7 @@ ax.axvline(ratio, color=figures.INK, linestyle="--", linewidth=1,
            label=f"Q/R = {ratio:g}: memory of {1 / set_gain:.1f} episodes")
 ax.set_xscale("log")
 ax.set_yticks(range(len(places)), list(places.values()))
+ax.margins(y=0.1)
 ax.invert_yaxis()
 figures.label(ax, f"Estimated ratio (n = {2 * fitted} runs per task and learner)",
               f"Q/R (below {LOWEST:g} drawn at {LOWEST:g})", "", legend="below")
