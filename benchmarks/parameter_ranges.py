@@ -100,8 +100,7 @@ def main() -> int:
     todo = [Task(chapter, OUT / f"{chapter.stem}__{name}.ipynb", parameters.check(chapter, quick(chapter) | point))
             for chapter, count in zip(chosen, counts, strict=True)
             for name, point in points(chapter, count, rng).items()]
-    before = status.latest(OUT)
-    left = [task for task in todo if not (options.resume and status.done(task, before))]
+    left = status.due(todo, status.latest(OUT)) if options.resume else todo
     place = itertools.count(1)
     outcomes = runner.run(left, OUT, jobs=options.jobs, timeout=options.timeout,
                           ended=lambda outcome: print(f"{next(place)} of {len(left)}: {outcome.name} {outcome.status}",

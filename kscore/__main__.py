@@ -176,7 +176,7 @@ def _run(options: argparse.Namespace) -> int:
     entries = status.latest(out)
     for task in todo:
         status.check_free(entries, task, out)  # here as well, so that nothing is begun if one of them is claimed
-    left = [task for task in todo if not (options.resume and status.done(task, entries))]
+    left = status.due(todo, entries) if options.resume else todo
     outcomes = {task.name: status.Outcome(task.name, "done before") for task in todo}
     progress = console.Progress(len(left))
     outcomes |= {outcome.name: outcome for outcome in runner.run(

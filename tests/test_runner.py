@@ -21,8 +21,8 @@ from nbformat.v4 import new_markdown_cell, new_output
 
 from kscore import console, project, provenance
 from kscore.__main__ import main
-from kscore.chapters import pages, runner, site
-from kscore.chapters.status import STATUS, Outcome, StatusFile, Task, done, latest
+from kscore.chapters import notebooks, pages, runner, site
+from kscore.chapters.status import STATUS, Outcome, StatusFile, Task, due, latest
 from kscore.project import ROOT
 
 SIZE = "size: int = 1  # how many [1, 10]\ntitle: str = 'none'  # of nothing"
@@ -185,7 +185,8 @@ def test_resume_does_only_what_is_missing_or_did_not_end_well(notebook, tmp_path
     assert re.search(r"^00_ok +done before .*\n01_failed +ok ", capsys.readouterr().out, re.M)
 
 
-@pytest.mark.parametrize("change", ["nothing", "parameters", "text", "notebook", "outputs", "status", "code"])
+@pytest.mark.parametrize("change", ["nothing", "parameters", "text", "notebook", "outputs", "status", "code",
+                                    "packages"])
 def test_what_was_done_is_due_again_when_something_of_it_changed(notebook, tmp_path, planned, monkeypatch, change):
     source = notebook("a = 1", parameters=SIZE)
     made = task(source, tmp_path / "build")
@@ -194,6 +195,8 @@ def test_what_was_done_is_due_again_when_something_of_it_changed(notebook, tmp_p
         notebook("a = 2", parameters=SIZE)
     elif change == "code":
         monkeypatch.setattr(provenance, "code", lambda: "another")
+    elif change == "packages":
+        monkeypatch.setattr(provenance, "versions", lambda: {"numpy": "another"})
     elif change == "notebook":
         made.target.unlink()
     elif change == "outputs":
@@ -205,14 +208,29 @@ def test_what_was_done_is_due_again_when_something_of_it_changed(notebook, tmp_p
     assert main(["run"]) == 0 and len(planned[1].todo) == 1  # without being told to go on, everything is done
 
 
-def test_a_chapter_that_was_edited_while_it_ran_is_due_again(notebook, tmp_path):
-    made, status = task(notebook("a = 1"), tmp_path), StatusFile(tmp_path)
+@pytest.mark.parametrize("edited", ["chapter", "code"])
+def test_a_chapter_that_was_edited_while_it_ran_is_due_again(notebook, tmp_path, monkeypatch, edited):
+    made, status, code = task(notebook("a = 1"), tmp_path), StatusFile(tmp_path), provenance.code()
     began = status.begin(made)
-    made.target.touch(), notebook("a = 2")
+    made.target.touch()
+    notebook("a = 2" if edited == "chapter" else "a = 1")
+    monkeypatch.setattr(provenance, "code", lambda: code if edited == "chapter" else "another")
     status.end(began, Outcome(made.name, "ok"))
-    assert not done(made, latest(tmp_path))
+    assert due([made], latest(tmp_path)) == [made]
     notebook("a = 1")
-    assert done(made, latest(tmp_path))
+    monkeypatch.setattr(provenance, "code", lambda: code)
+    assert due([made], latest(tmp_path)) == []
+
+
+def test_what_is_left_of_many_combinations_is_found_by_reading_their_chapter_once(notebook, tmp_path, monkeypatch):
+    source, read = notebook(parameters=SIZE), []
+    todo = [Task(source, tmp_path / f"{size}.ipynb", {"size": size}) for size in range(1, 11)]
+    for made in todo[:-1]:
+        ended(made, "ok")
+    for where, name in ((notebooks, "cells"), (provenance, "code")):
+        real = getattr(where, name)
+        monkeypatch.setattr(where, name, lambda *given, real=real, name=name: read.append(name) or real(*given))
+    assert due(todo, latest(tmp_path)) == todo[-1:] and sorted(read) == ["cells", "code"]
 
 
 def test_parameters_come_from_profile_file_line_and_sweep_the_last_one_wins(notebook, tmp_path, planned):

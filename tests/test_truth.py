@@ -147,9 +147,9 @@ def test_asserts_are_checked_whatever_the_environment_says(notebook, tmp_path, m
 def test_what_was_done_with_other_code_is_due_again(notebook, tmp_path, monkeypatch):
     path = notebook("1")
     executed(path, tmp_path)
-    assert status.done(task(path, tmp_path), status.latest(tmp_path / "out"))
+    assert not status.due([task(path, tmp_path)], status.latest(tmp_path / "out"))
     monkeypatch.setattr(provenance, "code", lambda: "changed")
-    assert not status.done(task(path, tmp_path), status.latest(tmp_path / "out"))
+    assert status.due([task(path, tmp_path)], status.latest(tmp_path / "out"))
 
 
 def test_what_a_cell_has_started_ends_with_the_chapters_time(notebook, tmp_path, descendants):

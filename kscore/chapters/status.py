@@ -56,12 +56,12 @@ class StatusFile:
         journal.prepare(self.path)  # fails here, before anything runs, if the folder cannot be written to
 
     def begin(self, task: Task) -> dict:
-        """Claim a task, and return what is known of it now; its chapter may be edited while it runs.
+        """Claim a task, and return what is known of it now; its chapter and the code may be edited while it runs.
 
         A task that somebody else is at is refused: looking and claiming are one step, whoever else looks.
         """
         about = {"name": task.name, "chapter": task.source.stem, "parameters": task.parameters,
-                 "text": _text(task.source), "start": _now()}
+                 "text": _text(task.source), "start": _now(), **_made_with()}
         runner = {"runner": os.getpid(), "runner_started": _birth(os.getpid()), "host": socket.gethostname()}
         claim = {"time": _now(), **about, "status": "running", **runner}
         journal.append(self.path, claim, lambda lines: check_free(_latest(lines), task, self.path.parent))
@@ -69,8 +69,7 @@ class StatusFile:
 
     def end(self, about: dict, outcome: Outcome) -> None:
         """Note how a task ended."""
-        known = {"versions": provenance.versions(), "code": provenance.code()}
-        journal.append(self.path, {"time": _now(), **about, **outcome._asdict(), **known})
+        journal.append(self.path, {"time": _now(), **about, **outcome._asdict()})
 
 
 class Busy(ValueError):
@@ -91,6 +90,10 @@ def _text(source: Path) -> str | None:
         return notebooks.fingerprint(source)
     except (OSError, ValueError):
         return None
+
+
+def _made_with() -> dict[str, object]:
+    return {"versions": provenance.versions(), "code": provenance.code()}
 
 
 def _now() -> str:
@@ -136,12 +139,17 @@ def _birth(pid: int) -> float | None:
         return None
 
 
-def done(task: Task, entries: dict[str, dict]) -> bool:
-    """Say whether a task has been done before.
+def due(todo: list[Task], entries: dict[str, dict]) -> list[Task]:
+    """Return those of some tasks that have not been done before.
 
-    It has if it ended well, with the same text, parameters and code, and if its notebook is still there.
+    One has if it ended well, with the same text, parameters, code and packages, and if its notebook is still there.
     """
-    entry = entries.get(task.name, {})
-    return (entry.get("status") == "ok" and entry.get("parameters") == task.parameters
-            and entry.get("text") == notebooks.fingerprint(task.source) and entry.get("code") == provenance.code()
-            and task.target.exists())
+    made_with = _made_with()  # these are asked for once, however many tasks there are
+    texts = {source: _text(source) for source in {task.source for task in todo}}
+
+    def done(task: Task) -> bool:
+        entry = entries.get(task.name, {})
+        wanted = {"status": "ok", "text": texts[task.source], "parameters": task.parameters, **made_with}
+        return all(entry.get(name) == value for name, value in wanted.items()) and task.target.exists()
+
+    return [task for task in todo if not done(task)]
