@@ -63,10 +63,10 @@ LARGEST_EXPONENT = 700.0  # beyond it an exponential is no longer a finite numbe
 
 
 def symlog(values: np.ndarray) -> np.ndarray:
-    """Return sign(z) log(1 + |z|): a logarithm for numbers of both signs."""
+    """Return `sign(z) log(1 + abs(z))`: a logarithm for numbers of both signs."""
     return np.sign(values) * np.log1p(np.abs(values))
 
 
 def symexp(values: np.ndarray) -> np.ndarray:
-    """Return sign(z) (exp |z| - 1), which undoes `symlog`."""
+    """Return `sign(z) (exp(abs(z)) - 1)`, which undoes `symlog`."""
     return np.sign(values) * np.expm1(np.minimum(np.abs(values), LARGEST_EXPONENT))

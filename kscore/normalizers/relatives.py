@@ -157,7 +157,7 @@ class RewardScale(Normalizer):
 
 @dataclass
 class Symlog(Normalizer):
-    """Take sign(z) log(1 + |z|) of every return; nothing is learned.
+    """Take `sign(z) log(1 + abs(z))` of every return; nothing is learned.
 
     As a run's `value_scale` only the critic learns in logarithms (Hafner and others 2023), and the advantages are those
     of the returns themselves.
