@@ -1,6 +1,6 @@
 """REINFORCE, actor-critic, GAE and PPO: one or more episodes in, one update of the networks.
 
-Each algorithm is one function that reads as the textbook has it. In all of them the lines
+Each algorithm is one function that reads as the textbook has it. In all of them the lines ::
 
     batch = batch.rewarded(normalize.rewards)
     targets = normalize.returns(batch.returns(config.gamma), batch.lengths)
