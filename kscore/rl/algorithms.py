@@ -268,9 +268,9 @@ class Logarithms:
 
 def units_of(options: dict | None) -> Units | Logarithms | None:
     """Return the units that a critic learns in; None: those of its targets."""
-    if options is None or options["name"] == "symlog":
-        return None if options is None else Logarithms()
-    return Units(normalizers.make(**options))
+    if options is None:
+        return None
+    return Logarithms() if options["name"] == "symlog" else Units(normalizers.make(**options))
 
 
 def reinforce(agent: Agent, batch: Batch, normalize: Normalization, config: Settings) -> None:
