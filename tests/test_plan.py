@@ -57,6 +57,8 @@ IN_WORDS = {  # what the plan says of the arms of a part, and which those are; n
     "returns, on advantages, on both, on both learned, on both bank":
         ["zscore", "zscore_plain", "running", "running_plain", "episode_z", "episode", "episode_advantages",
          "episode_both", "episode_learned", "episode_bank"],
+    "episode filter: on returns with advantages z-scored, on both": ["episode_z", "episode_both"],
+    "episode filter: the form that the tuning seeds chose": ["episode_z"],
     "zscore and running with advantages z-scored; episode filter on both; none; PopArt, PopArt by the episode filter; "
     "percentile; reward scaling; symlog of the critic's targets":
         ["zscore", "running", "episode_both", "none", "popart", "popart_episode", "percentile", "reward_scale",

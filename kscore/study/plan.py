@@ -32,6 +32,8 @@ LUNAR_RESULTS = Seeds(1000, 10)
 TUNING = Seeds(2000, 8)  # settings are chosen on these; no result uses them
 LIVE = 3000  # the first of the seeds that chapters train before the reader's eyes, up to 3999
 EPISODE_RESULTS = Seeds(4000, 50)  # results of the filters over episodes
+LUNAR_TUNING = Seeds(2000, 4)  # which of their forms is run on LunarLander is chosen on these
+LUNAR_FORM = "episode_z"  # the one that was chosen
 RELATIVE_RESULTS = Seeds(6000, 50)  # results of PopArt and its like
 
 BASELINES = {name: {"name": name} for name in ("none", "zscore", "running", "ema")}
@@ -232,6 +234,12 @@ PARTS: dict[str, Declared] = {
     **{f"episodes_{algorithm}{suffix}": Declared((12, 13), EPISODE_RESULTS, partial(one_level_up, algorithm, **rate))
        for suffix, rate in (("", {}), ("_slower", {"learning_rate": SLOWER}))
        for algorithm in ("reinforce", "actor_critic", "gae", "ppo")},
+    **{f"episodes_lunarlander_tuning_{algorithm}": Declared(
+        (12,), LUNAR_TUNING, partial(one_level_up, algorithm, "LunarLander-v3", ("episode_z", "episode_both")))
+       for algorithm in ("actor_critic", "ppo")},
+    **{f"episodes_lunarlander_{algorithm}": Declared(
+        (12,), LUNAR_RESULTS, partial(one_level_up, algorithm, "LunarLander-v3", (LUNAR_FORM,)))
+       for algorithm in ("actor_critic", "ppo")},
     **{f"relatives_{algorithm}{suffix}": Declared(
         (15,), RELATIVE_RESULTS, partial(relatives, algorithm, reward_scale=scale))
        for suffix, scale in REWARD_SCALES.items() for algorithm in ("actor_critic", "ppo")},
