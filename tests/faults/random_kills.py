@@ -3,9 +3,10 @@
     python tests/faults/random_kills.py                # 100 times, about a quarter of an hour
     python tests/faults/random_kills.py 20 --seed 5
 
-Each time a study or the chapter runner is started, something of it is hit after a random while (the process itself, one
-of the processes it has started, or both at once) by SIGKILL, SIGTERM or SIGINT, and the same command is then let run to
-its end. Printed at the end: runs *lost* (stored before, gone afterwards), *doubled* (stored twice), *differing* (other
+Each time a study or the chapter runner is started, and something of it is hit (the process itself, one of the processes
+it has started, or both at once) by SIGKILL, SIGTERM or SIGINT: while it starts, or a moment after it has written some
+number of lines, so that a busy machine does not put all hits before the work. The same command is then let run to its
+end. Printed at the end: runs *lost* (stored before, gone afterwards), *doubled* (stored twice), *differing* (other
 returns than in an undisturbed study), chapters *mislabelled* (a status that says ok of a notebook that did not run to
 its end), and processes *orphaned* (still there ten seconds later). All must be none.
 """
@@ -27,7 +28,7 @@ import nbformat
 import psutil
 from nbformat.v4 import new_code_cell, new_notebook
 
-from kscore import study
+from kscore import journal, study
 from kscore.chapters import notebooks, status
 from kscore.rl import RunConfig
 
@@ -39,7 +40,8 @@ CONFIGS = {name: RunConfig(env="CartPole-v1", algorithm="actor_critic", normaliz
                            hidden=(32,), max_episodes=60) for name in ("zscore", "running")}
 
 STUDY = """
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # also where this runs in the background
 sys.path.insert(0, sys.argv[1])
 import random_kills as trial
 from kscore import study
@@ -47,7 +49,8 @@ if __name__ == "__main__":
     study.run(trial.CONFIGS, trial.SEEDS, sys.argv[2])
 """
 RUNNER = """
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from pathlib import Path
 from kscore import project
 project.NOTEBOOKS = Path(sys.argv[1])
@@ -68,12 +71,15 @@ def descendants(mark: str) -> list[psutil.Process]:
     return found
 
 
-def disturbed(command: list[str], rng: random.Random, longest: float) -> tuple[str, int]:
-    """Start a command, hit it after a random while; return what was hit, and how many processes were left."""
+def disturbed(command: list[str], rng: random.Random, written: Path, lines: int) -> tuple[str, int]:
+    """Start a command that writes so many lines, hit it somewhere; return what was hit, and what was left of it."""
     mark = uuid.uuid4().hex
     child = subprocess.Popen(command, env=os.environ | {MARK: mark}, stdout=subprocess.DEVNULL,
                              stderr=subprocess.DEVNULL, start_new_session=True)
-    time.sleep(rng.uniform(0.3, longest))
+    due = rng.randrange(lines)  # none: while it starts
+    while child.poll() is None and sum(1 for _ in journal.lines(written)) < due:
+        time.sleep(0.02)
+    time.sleep(rng.uniform(0, 0.5 if due else 5))
     kind, hit = rng.choice(KINDS), rng.choice(HITS)
     own = [process.pid for process in descendants(mark) if process.pid != child.pid]
     victims = [child.pid] if kind != "one of its own" else []
@@ -103,7 +109,7 @@ def study_trial(folder: Path, rng: random.Random, reference: dict, harm: Counter
     """Disturb a study, then let it come to its end, and look at its store."""
     store = folder / "runs.jsonl"
     command = [sys.executable, "-c", STUDY, str(Path(__file__).parent), str(store)]
-    told, left = disturbed(command, rng, 12.0)
+    told, left = disturbed(command, rng, store, len(reference))
     before = seen(store)
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     records = study.read(store).records
@@ -127,7 +133,7 @@ def runner_trial(folder: Path, rng: random.Random, harm: Counter) -> str:
         subprocess.run([sys.executable, "-m", "jupytext", "--quiet", "--to", "py:percent", chapters / f"{name}.ipynb"],
                        check=True)
     command = [sys.executable, "-c", RUNNER, str(chapters), str(out)]
-    told, left = disturbed(command, rng, 12.0)
+    told, left = disturbed(command, rng, out / status.STATUS, 2 * len(list(chapters.glob("*.ipynb"))))
     harm["orphaned"] += left
     harm["mislabelled"] += mislabelled(out)
     ended = subprocess.run(command, capture_output=True, text=True)
