@@ -12,7 +12,7 @@ from kscore.study import plan
 
 REPORT = nbformat.read(NOTEBOOKS / "11_replication_report.ipynb", as_version=4)
 PLACES = [("README.md", "answer"), ("docs/index.md", "answer"), ("docs/answer.md", "answer"),
-          ("docs/answer.md", "rankings")]
+          ("docs/answer.md", "details"), ("docs/answer.md", "rankings")]
 
 
 @pytest.mark.parametrize(("page", "name"), PLACES)
@@ -20,6 +20,12 @@ def test_a_page_says_what_the_report_printed(page, name):
     printed = pages.blocks(REPORT.cells)[name]
     found = pages.block(name).search((ROOT / page).read_text(encoding="utf-8"))
     assert found[2].strip() == printed != ""
+
+
+def test_the_answer_takes_a_minute():
+    """Four sentences of what came out, and one of what to use; the rest is detail."""
+    came_out, use = pages.blocks(REPORT.cells)["answer"].split("\n\n")
+    assert [len(re.findall(r"[.](?:\s|$)", part.replace("**Answer.**", ""))) for part in (came_out, use)] == [4, 1]
 
 
 def test_every_block_is_one_of_these():
