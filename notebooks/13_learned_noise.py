@@ -130,7 +130,7 @@ surface = np.array([[filters.local_level_likelihood(z, 10**q, 10**r) for q in lo
 # %%
 def best_R(ratio: float) -> float:
     """Return the R that suits a ratio best, found by trying many."""
-    tried = np.geomspace(0.02, 50, 401)
+    tried = np.geomspace(0.005, 200, 601)
     return max(tried, key=lambda R: filters.local_level_likelihood(z, ratio * R, R))
 
 
