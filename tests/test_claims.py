@@ -87,6 +87,22 @@ def test_as_good_means_slower_by_less_than_the_margin_if_at_all(low, high, expec
     assert verdicts.as_good(interval(low, high), informed=False) == uninformed
 
 
+@pytest.mark.parametrize(("low", "high", "q", "expected", "uninformed"), [
+    (0.92, 1.3, 0.9, "unharmed", "cannot be told"), (0.92, 0.98, 0.01, "unharmed", "harmed"),
+    (0.5, 0.8, 0.01, "harmed", "harmed"), (0.5, 0.8, 0.2, "cannot be told", "cannot be told"),
+    (0.9, 1.3, 0.9, "cannot be told", "cannot be told")])
+def test_an_arm_is_harmed_where_it_is_slower_and_unharmed_where_that_is_ruled_out(low, high, q, expected, uninformed):
+    assert verdicts.harm(interval(low, high), q) == expected
+    assert verdicts.harm(interval(low, high), q, informed=False) == uninformed
+
+
+@pytest.mark.parametrize(("low", "high", "q", "expected"), [
+    (0.01, 0.1, 0.01, "better"), (0.01, 0.1, 0.2, "cannot be told"), (-0.1, -0.01, 0.01, "worse"),
+    (-0.1, -0.01, 0.2, "cannot be told"), (-0.1, 0.1, 0.01, "cannot be told")])
+def test_a_difference_needs_its_interval_and_its_test(low, high, q, expected):
+    assert verdicts.difference(interval(low, high), q) == expected
+
+
 @pytest.mark.parametrize(("came", "informed"), [((5, 5), True), ((5, 4), False), ((4, 10), False), ((0, 0), False)])
 def test_arms_are_informative_if_half_of_each_arrive(came, informed):
     arms = [Times(np.full(10, 500), np.arange(10) < count) for count in came]

@@ -15,10 +15,11 @@ from PIL import Image
 from kscore import figures
 from kscore.analysis import stats
 from kscore.analysis.stats import Interval, Survival, Times
-from kscore.figures import EPISODE_METHODS, LOOKS, METHODS, diagrams, style
+from kscore.figures import EPISODE_METHODS, GROUP_METHODS, LOOKS, METHODS, RELATIVE_METHODS, diagrams, style
+from kscore.normalizers.groups import FORMS
 from kscore.project import NOTEBOOKS
 from kscore.rl import RunConfig
-from kscore.study.plan import ARMS, EPISODE_ARMS
+from kscore.study.plan import ARMS, EPISODE_ARMS, relatives
 
 
 @pytest.fixture(autouse=True)
@@ -112,19 +113,21 @@ def test_strokes_are_told_apart():
         "solid", "dash", "dot", "dash dot", "dash", "dot", "dash dot", "dash dot dot"]
 
 
-VOCABULARIES = {"part II": METHODS, "episodes": EPISODE_METHODS}  # arms of the two are never in one figure
+VOCABULARIES = {"part II": METHODS, "episodes": EPISODE_METHODS, "relatives": RELATIVE_METHODS, "groups": GROUP_METHODS}
+"""Arms of two of them are never in one figure."""
 each_vocabulary = pytest.mark.parametrize("looks", VOCABULARIES.values(), ids=VOCABULARIES)
 
 
 def test_every_arm_of_the_study_has_a_look():
     assert set(METHODS) == set(ARMS) and set(EPISODE_METHODS) == set(EPISODE_ARMS)
+    assert set(RELATIVE_METHODS) == set(relatives("ppo")) and set(GROUP_METHODS) == set(FORMS)
     assert all(set(look) == {"label", "color", "linestyle", "marker"} for look in LOOKS.values())
 
 
-def test_an_arm_of_both_parts_looks_the_same_in_both():
-    both = set(METHODS) & set(EPISODE_METHODS)
-    assert both == {"zscore", "running"} and all(METHODS[name] == EPISODE_METHODS[name] for name in both)
-    assert LOOKS == METHODS | EPISODE_METHODS
+def test_an_arm_of_several_parts_looks_the_same_in_all():
+    assert set(METHODS) & set(EPISODE_METHODS) == {"zscore", "running"}
+    assert set(LOOKS) == {name for looks in VOCABULARIES.values() for name in looks}
+    assert all(LOOKS[name] == look for looks in VOCABULARIES.values() for name, look in looks.items())
 
 
 @each_vocabulary

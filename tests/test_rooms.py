@@ -22,7 +22,7 @@ ROOMS = {
     "normalizers": ["base", "steps", "episodes", "relatives", "groups"],
     "rl": ["environments", "cartpoles", "config", "networks", "policies", "algorithms", "training", "sums"],
     "study": ["plan", "records", "store", "cluster", "workers", "running", "migrate"],
-    "analysis": ["stats", "verdicts", "comparisons", "claims", "multiverse", "baselines", "levels"],
+    "analysis": ["stats", "verdicts", "comparisons", "claims", "multiverse", "baselines", "levels", "shares"],
     "figures": ["style", "tables", "charts", "overviews", "diagrams", "films", "sliders"],
     "chapters": ["notebooks", "parameters", "status", "kernel", "pages", "site", "runner", "execute", "judge", "course",
                  "marking", "footer", "lab"],

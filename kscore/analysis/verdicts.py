@@ -44,6 +44,40 @@ def as_good(factor: Interval, *, informed: bool = True, margin: float = MARGIN) 
     return Verdict.FAILS if factor.high < 1 else Verdict.UNTOLD
 
 
+class Harm(StrEnum):
+    """What another scale of the rewards does to an arm."""
+
+    UNHARMED = "unharmed"
+    HARMED = "harmed"
+    UNTOLD = "cannot be told"
+
+
+def harm(factor: Interval, q: float, *, informed: bool = True, margin: float = MARGIN) -> Harm:
+    """Judge what a change does to an arm, by the restricted mean without the change over that with it.
+
+    Unharmed: slower, if at all, by less than the margin, which also counts where both words apply. Where the runs tell
+    too little (`informed` is False), a factor near 1 is no evidence for it.
+    """
+    if informed and factor.low > 1 / margin:
+        return Harm.UNHARMED
+    return Harm.HARMED if factor.high < 1 and q < ALPHA else Harm.UNTOLD
+
+
+class Change(StrEnum):
+    """What one form does against another, by a number of which more is better."""
+
+    BETTER = "better"
+    WORSE = "worse"
+    UNTOLD = "cannot be told"
+
+
+def difference(found: Interval, q: float) -> Change:
+    """Judge a difference: its whole interval has to lie on one side of 0, and significantly."""
+    if q < ALPHA and found.low > 0:
+        return Change.BETTER
+    return Change.WORSE if q < ALPHA and found.high < 0 else Change.UNTOLD
+
+
 def informed(*arms: Times) -> bool:
     """Say whether at least half of the runs of each arm arrived; if fewer do, a factor is near 1 whatever is true."""
     return all(np.mean(arm.arrived) >= ENOUGH for arm in arms)

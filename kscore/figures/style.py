@@ -40,7 +40,24 @@ EPISODE_METHODS: dict[str, dict[str, str]] = {  # the looks of part II once more
     "episode_learned": METHODS["adaptive_refit"] | {"label": f"{_BOTH}, noise learned"},
     "episode_bank": METHODS["none"] | {"label": f"{_BOTH}, a bank"},
 }
-LOOKS = METHODS | EPISODE_METHODS
+RELATIVE_METHODS: dict[str, dict[str, str]] = {
+    **{name: EPISODE_METHODS[name] for name in ("zscore", "running", "episode_both")},
+    "none": METHODS["none"],
+    "popart": METHODS["refit"] | {"label": "PopArt"},
+    "popart_episode": METHODS["adaptive"] | {"label": "PopArt by the episode filter"},
+    "percentile": METHODS["ema"] | {"label": "percentile range"},
+    "reward_scale": METHODS["innovation"] | {"label": "reward scaling"},
+    "symlog": METHODS["adaptive_refit"] | {"label": "symlog of the targets"},
+}
+GROUP_METHODS: dict[str, dict[str, str]] = {  # what an answer is held against
+    "grpo": METHODS["zscore"] | {"label": "mean and deviation of the group (GRPO)"},
+    "leave_one_out": METHODS["ema"] | {"label": "mean of the other answers"},
+    "krpo": METHODS["refit"] | {"label": "KRPO, as released"},
+    "krpo_averaged": METHODS["adaptive"] | {"label": "KRPO, averaged over orders"},
+    "prompt_filter": METHODS["kscore"] | {"label": "filter of each prompt, in time"},
+    "one_filter": METHODS["adaptive_refit"] | {"label": "one filter for all prompts"},
+}
+LOOKS = METHODS | EPISODE_METHODS | RELATIVE_METHODS | GROUP_METHODS
 """The look of every arm, of whichever part."""
 
 

@@ -380,4 +380,34 @@ def noise_study(noises, seeds, episodes):
 small = noise_study(["fixed", "bank"], [3200, 3201, 3202], 15)
 ahead = float(np.mean(small["bank"] > small["fixed"]))
 """,
+    # the scale is carried over, the centre is forgotten
+    "15-1": """
+def rewritten(weight, bias, old, new):
+    return weight * old[1] / new[1], bias * old[1] / new[1]
+""",
+    # the mean of all groups: nothing drifts, and no belief was there before
+    "15-2": """
+def expected_reward(means, ratio):
+    return float(np.mean(means)) if len(means) else 0.0
+""",
+    # variances as if they were deviations
+    "15-3": """
+def episodes_until(seen, factor, excess):
+    wanted = factor / (1 + excess)
+    return max(0, int(np.ceil(seen * (wanted - 1) / (factor - wanted))))
+
+
+wait = episodes_until(100, 10.0, 0.1)
+""",
+    # groups of twelve
+    "15-4": """
+def form_study(forms, seeds, updates):
+    configs = {form: sums.SumsConfig(form=form, updates=updates, examples=60) for form in forms}
+    return pd.DataFrame({form: {number: np.mean(sums.train_sums(config, number)["curve"]) for number in seeds}
+                         for form, config in configs.items()})
+
+
+small = form_study(["prompt_filter", "krpo"], [3900, 3901, 3902], 40)
+ahead = float(np.mean(small["prompt_filter"] > small["krpo"]))
+""",
 }
