@@ -72,7 +72,7 @@ chapter = chapters.begin("15_relatives")
 # ## Parameters
 
 # %% tags=["parameters"]
-seeds: int = 20               # runs per arm and scale of the rewards [2, 10000]
+seeds: int = 30               # runs per arm and scale of the rewards [2, 10000]
 first_seed: int = 6000        # the first; results use 6000 and up [0, 1000000000]
 max_episodes: int = 500       # the cap: a run that meets it is censored [1, 100000]
 group_seeds: int = 20         # recorded runs per form of the group advantage [2, 20]
@@ -1143,8 +1143,8 @@ figures.show(fig)
 def told_of(word: str, answers: int) -> str:
     """Return the forms that got a word, with groups of a size."""
     told = judged.verdict[answers]
-    named = [figures.LOOKS[form]["label"] for form in told.index[told == word]]
-    return "; ".join(named) or "none"
+    labels = [figures.LOOKS[form]["label"] for form in told.index[told == word]]
+    return "; ".join(labels) or "no form"
 
 
 figures.caption(
@@ -1397,10 +1397,12 @@ assert np.isclose(ahead, np.mean(better)), (
 holds = (rankings.verdict == "holds").sum()
 slower = sum(one.factor.high < 1 and q < stats.ALPHA for one, q in zip(
     compared.values(), rankings["adjusted p"], strict=True))
-steady = [figures.LOOKS[arm]["label"] for arm in here.arm.unique() if all(
+named = {arm: figures.LOOKS[arm]["label"] for arm in here.arm.unique()}
+named["none"] = "no normalization"
+steady = [name for arm, name in named.items() if all(
     harms[arm, title, scale] == unharmed
     for title in learners.values() for scale in ("0.001", "1000"))]
-hurt = {scale: [figures.LOOKS[arm]["label"] for arm in here.arm.unique() if all(
+hurt = {scale: [name for arm, name in named.items() if all(
     harms[arm, title, scale] == harmed for title in learners.values())]
     for scale in ("0.001", "1000")}
 Markdown(
@@ -1410,13 +1412,13 @@ Markdown(
     f"in {holds} of {len(rankings)} comparisons of five relatives, two learners and "
     f"three scales of the rewards, and in {slower} the relative is slower. Unharmed by "
     "rewards a thousand times smaller or larger, with both learners: "
-    f"{', '.join(steady) or 'none'}. Harmed by 0.001 with both: "
-    f"{', '.join(hurt['0.001']) or 'none'}; by 1000: "
-    f"{', '.join(hurt['1000']) or 'none'}. In groups of answers, KRPO as released pays "
-    f"the same right answer of twelve {krpo_last / krpo_first:.0f} times as much at "
-    "the end of the list as at its beginning; without its order it is leave-one-out, "
-    f"all but for a factor of {shrinking(12):.3f}. On the sums (n = {n_sums} seeds), "
-    "better than GRPO with 12 "
+    f"{'; '.join(steady) or 'no arm'}. Harmed by 0.001 with both: "
+    f"{'; '.join(hurt['0.001']) or 'no arm'}; by 1000: "
+    f"{'; '.join(hurt['1000']) or 'no arm'}. In groups of answers, KRPO as released "
+    f"pays the same right answer of twelve {krpo_last / krpo_first:.0f} times as much "
+    "at the end of the list as at its beginning; without its order it is "
+    f"leave-one-out, all but for a factor of {shrinking(12):.3f}. On the sums "
+    f"(n = {n_sums} seeds), better than GRPO with 12 "
     f"answers: {told_of('better', 12)}; with 2: {told_of('better', 2)}; worse with 12: "
     f"{told_of('worse', 12)}; with 2: {told_of('worse', 2)}.")
 
