@@ -72,7 +72,7 @@ chapter = chapters.begin("15_relatives")
 # ## Parameters
 
 # %% tags=["parameters"]
-seeds: int = 30               # runs per arm and scale of the rewards [2, 10000]
+seeds: int = 50               # runs per arm and scale of the rewards [2, 10000]
 first_seed: int = 6000        # the first; results use 6000 and up [0, 1000000000]
 max_episodes: int = 500       # the cap: a run that meets it is censored [1, 100000]
 group_seeds: int = 20         # recorded runs per form of the group advantage [2, 20]
@@ -366,14 +366,14 @@ scores["reward_scale"] = [discounted_returns(wrapper(np.ones(n)).tolist(), gamma
 # %% tags=["hide-input"]
 words = {name: look["label"] for name, look in figures.RELATIVE_METHODS.items()}
 words["episode_both"] = "K-Score of episodes"
-shown = {"the third": 2, "one in the middle": len(lengths) // 2,
+shown = {"early episode": 2, "in the middle": len(lengths) // 2,
          "the longest": int(lengths.argmax())}
 fig, axes = figures.panels(1, 3, height=3.6, width=9.0, sharey=True)
 for ax, (title, k) in zip(axes, shown.items(), strict=True):
     for name, found in scores.items():
         ax.plot(found[k], **figures.method(name) | {"label": words[name]})
     ax.axhline(0, color=figures.INK, linewidth=0.8, linestyle=":")
-    figures.label(ax, f"{title}, episode {k + 1} (n = 1)", "step",
+    figures.label(ax, f"{title}: {k + 1} (n = 1)", "step",
                   "score" if ax is axes[0] else "")
 axes[0].set_ylim(-4, 6)
 fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
