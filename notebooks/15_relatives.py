@@ -427,13 +427,31 @@ for name in ("popart", "episode"):
     normalizer = normalizers.make(name)
     centred[f"returns, {'PopArt' if name == 'popart' else 'episode filter'}"] = [
         normalizer(cartpole_returns(len(own))) for own in raw][1:]
-pd.DataFrame({name: {
-    "mean score": f"{np.concatenate(own).mean():z.2f}",
-    "deviation": f"{np.concatenate(own).std():.2f}",
-    "above zero": f"{np.mean(np.concatenate(own) > 0):.0%}"}
-    for name, own in centred.items()}).T.style.set_caption(
-    f"What the learner gets to see of {len(raw) - 1} CartPole episodes of random "
-    "actions (the first is left out)")
+shown_to = {name: np.concatenate(own) for name, own in centred.items()}
+
+# %% tags=["hide-input"]
+fig, ax = figures.panels(height=2.6)
+arms_shown = ("reward_scale", "popart", "episode_both")
+for row, (values, look) in enumerate(zip(shown_to.values(), arms_shown, strict=True)):
+    low, middle, high = np.quantile(values, [0.05, 0.5, 0.95])
+    color = figures.method(look)["color"]
+    ax.plot([low, high], [row, row], color=color, linewidth=3)
+    ax.plot(middle, row, color=color, marker=figures.LOOKS[look]["marker"])
+ax.axvline(0, color=figures.INK, linewidth=0.8, linestyle=":")
+ax.set_yticks(range(3), list(shown_to))
+ax.set_ylim(2.5, -0.5)
+figures.label(ax, f"{len(raw) - 1} CartPole episodes of random actions (n = 1 "
+              "sequence)", "what the learner gets to see", "")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    "Median and middle 90 % of what the learner sees (the first episode is left out). "
+    "Share above zero: " + "; ".join(f"{name} {np.mean(values > 0):.0%}"
+                                     for name, values in shown_to.items()) + ".",
+    alt="Three horizontal bars around their medians: the returns of Gymnasium's scaled "
+    "rewards lie above zero throughout, the scores of PopArt and of the episode filter "
+    "on both sides of it.")
 
 # %% [markdown]
 # ### "The first rewards are enormous"
@@ -684,9 +702,26 @@ matching = pd.DataFrame({f"wrapper {of_wrapper}": {
     for of_learner in discounts} for of_wrapper in discounts})
 
 # %% tags=["hide-input"]
-matching.style.format("{:.3g}").set_caption(
-    "Deviation of the learner's returns, which was to be about 1 (rows: the learner's "
-    "discount, columns: the wrapper's)")
+fig, ax = figures.panels(height=2.8)
+for (wrapper_name, column), marker, color in zip(
+        matching.items(), "osD", (figures.BLUE, figures.ORANGE, figures.TEAL),
+        strict=True):
+    ax.plot(range(len(discounts)), column, marker=marker, color=color,
+            label=wrapper_name)
+ax.axhline(1, color=figures.INK, linewidth=0.8, linestyle=":")
+ax.set_yscale("log")
+ax.set_xticks(range(len(discounts)), [f"{value:g}" for value in discounts])
+figures.label(ax, "A balanced CartPole (n = 1)", "discount of the learner",
+              "deviation of its returns", legend="upper left")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    "Deviation of the learner's returns, which was to be about 1 (dotted), by the "
+    "discount of the learner and of the wrapper.",
+    alt="Three rising lines on a logarithmic axis, one for each discount of the "
+    "wrapper: each comes near one where the learner has the same discount, and is far "
+    "from it elsewhere.")
 
 # %% tags=["hide-input"]
 same = np.diag(matching)
@@ -701,12 +736,36 @@ Markdown(
 # ### "It makes no difference"
 #
 # (OpenAI baselines 630.)
-# Many learners z-score the advantages of every batch. A scale that is the same for a whole batch then cancels, and a reward wrapper, once it has settled, is nearly that:
+# Many learners z-score the advantages of every batch. A scale that is the same for a whole batch then cancels, and a reward wrapper, once it has settled, is nearly that.
+# We take the later episodes of the CartPole above as a batch, once with their own rewards and once with those of Stable-Baselines3, and z-score the returns of both:
 
 # %%
-advantages = rng.normal(3, 20, 200)
+later = slice(len(raw) // 2, None)
 z_score = normalizers.make("zscore")
-assert np.allclose(z_score(advantages), z_score(advantages / 7.3))
+own_returns = np.concatenate([cartpole_returns(len(own)) for own in raw[later]])
+wrapped = np.concatenate([discounted_returns(own.tolist(), gamma)
+                          for own in theirs["Stable-Baselines3"][later]])
+
+# %% tags=["hide-input"]
+fig, axes = figures.panels(1, 2, height=2.8, width=9.0)
+for ax, (title, pair) in zip(axes, {
+        "as they are": (own_returns, wrapped),
+        "z-scored": (z_score(own_returns), z_score(wrapped))}.items(), strict=True):
+    ax.plot(*pair, "o", markersize=2, color=figures.PURPLE, alpha=0.5)
+    ax.axline((0, 0), slope=1, color=figures.GREY, linewidth=1, linestyle=":")
+    figures.label(ax, f"Returns, {title} (n = {len(raw[later])} episodes)",
+                  "without the wrapper", "with it" if ax is axes[0] else "")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+change = np.abs(z_score(wrapped) - z_score(own_returns)).max()
+figures.caption(
+    f"Each mark is one step; dotted, where nothing changes. The wrapper divides these "
+    f"returns by about {np.median(own_returns / wrapped):.1f}; once they are z-scored, "
+    f"it changes none of them by more than {change:.2f}.",
+    alt="Two scatter plots of returns with the wrapper against those without it. As "
+    "they are, the marks lie far below the diagonal; z-scored, they lie close to "
+    "it.")
 
 # %% [markdown]
 # What is left of the wrapper is its effect on the *critic*, whose targets it keeps small. To compare scales, then, the advantages must be left as they are; the plan does that for all relatives.
