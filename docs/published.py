@@ -21,7 +21,7 @@ CLAIMS = pd.read_csv(reading.ROOT / "data" / "paper" / "claims.csv")
 
 def render(app, docname: str, content: list[str]) -> None:
     """Fill in the [[ calls ]] of the slides that Sphinx has just read."""
-    calls = (figure, equation, says, summary, table, code, title, episodes, experiments)
+    calls = (figure, equation, says, summary, table, code, title, episodes)
     template = SLIDES.from_string(content[0])
     content[0] = template.render({call.__name__: call for call in calls}, claims=CLAIMS)
 
@@ -88,11 +88,6 @@ def episodes(experiment: str, normalizer: str) -> int:
     """Return a published number of episodes."""
     rows = NUMBERS[(NUMBERS.id == experiment) & (NUMBERS.normalizer == normalizer)]
     return one_of(rows.episodes.tolist(), f"published number of {normalizer} in {experiment}")
-
-
-def experiments() -> list[str]:
-    """Return the numbers of the chapters that report experiments, as far as they are there."""
-    return [path.name[:2] for path in _paths() if path.name >= "05"]
 
 
 def one_of(found: list, what: str) -> object:
