@@ -59,7 +59,7 @@ lint: $(TEST_READY)  ## check the code with ruff
 	@$(BIN)/ruff check .
 
 bench: $(BENCH_READY)  ## measure speed side by side with peers, as ratios
-	@worst=0; for part in filter training batch; do $(BIN)/python benchmarks/$${part}_speed.py || worst=1; done; exit $$worst
+	@worst=0; for part in filter training batch wrapper; do $(BIN)/python benchmarks/$${part}_speed.py || worst=1; done; exit $$worst
 
 clean:  ## empty build/ (keep the environment, everything recorded, and the student copies in build/class)
 	@test ! -d build || find build -mindepth 1 -maxdepth 1 ! -name class -exec rm -rf {} +

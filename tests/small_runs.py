@@ -96,7 +96,8 @@ def record(seed, word, returns=None, training=None, cap=CAP, **changes):
     """A run: "40" arrived then, "100+" was watched so long, "7x" diverged then."""
     episodes, arrived = int(word.rstrip("+x")), word.isdigit()
     fields = {
-        "protocol": 1, "config": {"max_episodes": cap}, "seed": seed, "solved": arrived, "reason": None,
+        "protocol": 1, "config": {"max_episodes": cap, "evaluate_every": 1}, "seed": seed, "solved": arrived,
+        "reason": None,
         "status": {"+": "censored", "x": "diverged"}.get(word[-1], "solved"), "episodes": episodes,
         "solved_at": {"evaluation": episodes if arrived else None, "training": training},
         "train_returns": np.zeros(episodes),

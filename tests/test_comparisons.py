@@ -66,6 +66,17 @@ def test_by_default_a_curve_is_smoothed_over_the_window_so_that_it_goes_on_where
     close(found[0][[0, 24, 39, 40, 59]], [1, 13, 28, 28, 28])
 
 
+def test_evaluations_that_stand_apart_fill_fewer_places_up_to_the_cap():
+    config = {"max_episodes": 20, "episodes_per_update": 4, "evaluate_every": 1}
+    runs = study.frame({"a": [record(0, "20+", [1.0, 2.0, 3.0, 4.0, 5.0], config=config),
+                              record(1, "8", [1.0, 3.0], config=config)]})
+    assert runs.every.tolist() == [4, 4]
+    close(analysis.curves(runs, "a", smooth=1), [[1, 2, 3, 4, 5], [1, 3, 2, 2, 2]])
+    close(analysis.areas(runs, "a"), [3, 2])
+    close(analysis.early(runs, "a", episodes=8), [1.5, 2])
+    close(analysis.early(runs, "a", episodes=3), [1, 1])
+
+
 def test_areas_are_the_means_of_the_curves():
     close(analysis.areas(shuffled(CURVES), "a"), [(820 + 20 * 28) / 60, 57 / 11, 2])
     close(analysis.areas(CURVES, "a"), analysis.curves(CURVES, "a", smooth=1).mean(axis=1))

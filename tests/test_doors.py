@@ -221,6 +221,21 @@ def test_log_probabilities_are_those_of_torchs_distributions(kind, peer):
     assert torch.allclose(head.log_probs(outputs, actions), expected, rtol=1e-12)
 
 
+def test_entropies_are_those_of_torchs_distributions_and_so_are_their_gradients():
+    head, memory = new_head(Gaussian)
+    outputs = torch.from_numpy(OUTPUTS)
+    expected = torch.distributions.Normal(outputs, memory.parameters.exp()).entropy().sum(1)
+    assert torch.allclose(head.entropy(outputs), expected, rtol=1e-12)
+    head.entropy(outputs).sum().backward()
+    assert torch.allclose(memory.gradient, torch.full((2,), float(len(OUTPUTS)), dtype=torch.float64))
+    logits = outputs.clone().requires_grad_()
+    theirs = torch.distributions.Categorical(logits=logits).entropy()
+    ours = Categorical(gym.spaces.Discrete(2), memory).entropy(logits)
+    assert torch.allclose(ours, theirs, rtol=1e-12)
+    slopes = [torch.autograd.grad(entropy.sum(), logits)[0] for entropy in (ours, theirs)]
+    assert torch.allclose(*slopes, rtol=1e-9)
+
+
 @pytest.mark.parametrize("kind", [Gaussian, outside.Laplace])
 def test_gradients_of_log_probabilities_against_finite_differences(kind):
     head, memory = new_head(kind)
@@ -659,7 +674,7 @@ def test_settings_that_came_later_do_not_change_what_an_older_record_is_known_by
     config = small("CartPole-v1", normalizer=FILTER)
     older = train(dataclasses.replace(config, max_episodes=1), 3)
     assert set(LATER) == {"advantage_normalizer", "value_scale", "head", "episodes_per_update", "reward_normalizer",
-                          "reward_scale"}
+                          "reward_scale", "stop"}
     assert {name: older["config"].pop(name) for name in LATER} == LATER
     assert Record.of(older).key == key(dataclasses.replace(config, max_episodes=1), 3)
     newer = [dataclasses.replace(config, **change) for change in (

@@ -440,8 +440,9 @@ def test_forests_fit_on_a_page_with_all_their_words():
 
 # Live runs
 
-def live_record(returns, threshold):
-    return {"eval_returns": returns, "config": {"threshold": threshold}}
+def live_record(returns, threshold, every=1):
+    return {"eval_returns": returns,
+            "config": {"threshold": threshold, "episodes_per_update": every, "evaluate_every": 1}}
 
 
 def test_live_runs_are_drawn_from_their_first_episode_with_their_threshold(ax):
@@ -455,6 +456,11 @@ def test_live_runs_are_drawn_from_their_first_episode_with_their_threshold(ax):
     assert list(threshold.get_ydata()) == [475, 475]
     assert labels(ax.legend().get_texts()) == [
         "Z-Score, per episode, seed 3000", "Z-Score, per episode, seed 3001", "K-Score, adaptive stream, seed 3000"]
+
+
+def test_evaluations_of_live_runs_stand_at_their_training_episodes(ax):
+    figures.live({("zscore", 1): live_record([1.0, 2.0], None, every=4)}, ax)
+    assert ax.get_lines()[0].get_xdata().tolist() == [4, 8]
 
 
 def test_live_runs_of_two_thresholds_have_two_lines(ax):

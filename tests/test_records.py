@@ -311,7 +311,7 @@ CHANGED = {
     "activation": "prelu", "dropout": 0.1, "head": "kscore.rl.policies:Categorical", "threshold": 9.0,
     "criterion": "both", "window": 3, "full_window": False, "evaluate_every": 2, "max_episodes": 4,
     "episodes_per_update": 2, "value_scale": {"name": "none"}, "reward_normalizer": {"name": "none"},
-    "reward_scale": 10.0,
+    "reward_scale": 10.0, "stop": False,
 }
 CHANGED_OPTIONS = {
     "none": {}, "zscore": {"eps": 1e-6}, "running": {"eps": 1e-6}, "ema": {"eps": 1e-6, "decay": 0.9},
@@ -493,7 +493,7 @@ def test_the_frame_has_one_row_a_run_and_plain_columns():
     assert list(frame.evaluation_arrived) == [True, True, False] and frame.evaluation_arrived.dtype == bool
     assert frame.evaluation.dtype.kind == frame.training.dtype.kind == "i"
     assert list(study.frame({}).columns) == list(frame.columns) == [
-        "arm", "seed", "status", "episodes", "cap", "evaluation", "evaluation_arrived", "training",
+        "arm", "seed", "status", "episodes", "cap", "every", "evaluation", "evaluation_arrived", "training",
         "training_arrived", "train_returns", "eval_returns", "steps", "seconds"]
 
 

@@ -544,6 +544,18 @@ def test_evaluating_less_often_does_not_change_training():
     assert len(every["eval_returns"]) == 12 and len(third["eval_returns"]) == 4
 
 
+def test_a_run_that_goes_on_notes_when_it_arrived_and_is_the_same_until_then():
+    stopped, gone_on = (train(tiny_config(threshold=5.0, window=3, max_episodes=12, stop=stop), 0)
+                        for stop in (True, False))
+    assert stopped["status"] == gone_on["status"] == "solved"
+    assert stopped["solved_at"] == gone_on["solved_at"]
+    assert stopped["solved_at"]["evaluation"] == stopped["episodes"] == 3
+    assert gone_on["episodes"] == 12 and len(gone_on["eval_returns"]) == 12
+    assert gone_on["eval_returns"][:3] == stopped["eval_returns"]
+    never = train(tiny_config(threshold=501.0, max_episodes=4, stop=False), 0)
+    assert never["status"] == "censored" and not never["solved"]
+
+
 def test_progress_sees_every_episode():
     seen = []
 

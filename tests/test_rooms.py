@@ -20,6 +20,7 @@ FIRST = ["checks", "project", "journal", "progress", "console", "provenance"]
 ROOMS = {
     "filters": ["level", "noise", "slope"],
     "normalizers": ["base", "steps", "episodes", "relatives", "groups"],
+    "wrappers": ["scaling", "gymnasium", "sb3"],
     "rl": ["environments", "cartpoles", "config", "networks", "policies", "algorithms", "training", "sums"],
     "study": ["plan", "records", "store", "cluster", "workers", "running", "migrate"],
     "analysis": ["stats", "verdicts", "comparisons", "claims", "multiverse", "baselines", "levels", "shares"],
@@ -106,7 +107,7 @@ def loaded_by(code):
 
 
 def test_the_idea_needs_numpy_alone():
-    found = loaded_by("import kscore, kscore.filters, kscore.normalizers")
+    found = loaded_by("import kscore, kscore.filters, kscore.normalizers, kscore.wrappers.scaling")
     assert found - set(sys.stdlib_module_names) == {"kscore", "numpy"}
 
 

@@ -38,13 +38,13 @@ def survivals(runs: pd.DataFrame, arms: Iterable[object], criterion: str = "eval
 
 
 def curves(runs: pd.DataFrame, arm: object, *, smooth: int = WINDOW) -> np.ndarray:
-    """Return an arm's evaluation returns, (runs, cap), each the mean of the last `smooth` ones (at first of fewer).
+    """Return an arm's evaluation returns, (runs, evaluations up to the cap), each the mean of the last `smooth` ones.
 
-    A run that stopped goes on at the mean of its last window.
+    The first ones are means of fewer. A run that stopped goes on at the mean of its last window.
     """
     chosen = _of(runs, arm)
-    found = np.array([stats.carried_on(returns, cap, WINDOW) for returns, cap in zip(chosen.eval_returns, chosen.cap,
-                                                                                     strict=True)])
+    found = np.array([stats.carried_on(returns, most, WINDOW)
+                      for returns, most in zip(chosen.eval_returns, chosen.cap // chosen.every, strict=True)])
     for curve, returns in zip(found, chosen.eval_returns, strict=True):
         curve[:len(returns)] = pd.Series(returns).rolling(smooth, min_periods=1).mean()
     return found
@@ -53,8 +53,8 @@ def curves(runs: pd.DataFrame, arm: object, *, smooth: int = WINDOW) -> np.ndarr
 def areas(runs: pd.DataFrame, arm: object) -> np.ndarray:
     """Return the mean evaluation return of each run of an arm, over all episodes up to the cap."""
     chosen = _of(runs, arm)
-    return np.array([stats.area(returns, cap, WINDOW) for returns, cap in zip(chosen.eval_returns, chosen.cap,
-                                                                              strict=True)])
+    return np.array([stats.area(returns, most, WINDOW)
+                     for returns, most in zip(chosen.eval_returns, chosen.cap // chosen.every, strict=True)])
 
 
 def stabilities(runs: pd.DataFrame, arm: object) -> np.ndarray:
@@ -64,7 +64,7 @@ def stabilities(runs: pd.DataFrame, arm: object) -> np.ndarray:
 
 def early(runs: pd.DataFrame, arm: object, episodes: int = 50) -> np.ndarray:
     """Return the mean evaluation return of each run of an arm over its first episodes."""
-    return curves(runs, arm, smooth=1)[:, :episodes].mean(axis=1)
+    return curves(runs, arm, smooth=1)[:, :max(episodes // _of(runs, arm).every.iloc[0], 1)].mean(axis=1)
 
 
 def summary(runs: pd.DataFrame, criterion: str = "evaluation") -> pd.DataFrame:

@@ -183,7 +183,7 @@ def average(values: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray
 # Curves of evaluation returns
 
 def area(returns: Sequence[float], cap: int, window: int = 25) -> float:
-    """Return the mean evaluation return over `cap` episodes.
+    """Return the mean of `cap` evaluation returns.
 
     A run that stopped earlier goes on, in thought, at the mean of its last `window` returns.
     """

@@ -59,10 +59,13 @@ def _legend_below(fig: Figure) -> None:
     fig.legend([lines[text] for text in order], order, loc="outside lower center", ncols=3, fontsize=10)
 
 
-def learning(curves: np.ndarray, arm: str, ax: Axes) -> Axes:
-    """Draw evaluation returns, (runs, episodes): each run faint, the median and the band of the middle half before."""
+def learning(curves: np.ndarray, arm: str, ax: Axes, *, every: int = 1) -> Axes:
+    """Draw evaluation returns, (runs, evaluations), that stand so many training episodes apart.
+
+    Each run is faint, the median and the band of the middle half stand before them.
+    """
     look = method(arm)
-    episodes = np.arange(1, curves.shape[1] + 1)
+    episodes = every * np.arange(1, curves.shape[1] + 1)
     ax.plot(episodes, curves.T, color=look["color"], alpha=min(0.4, 10 / len(curves)), linewidth=0.5)
     lower, middle, upper = np.quantile(curves, [0.25, 0.5, 0.75], axis=0)
     ax.fill_between(episodes, lower, upper, color=look["color"], alpha=0.4, linewidth=0)
@@ -72,12 +75,12 @@ def learning(curves: np.ndarray, arm: str, ax: Axes) -> Axes:
 
 
 def learning_panels(arms: Sequence[tuple[str, str, np.ndarray]], *, columns: int = 2, threshold: float | None = None,
-                    lowest: float | None = None) -> Figure:
+                    lowest: float | None = None, every: int = 1) -> Figure:
     """Draw learning curves, a panel for each (title, method, curves); a threshold is dotted, `lowest` cuts the axis."""
     rows = -(-len(arms) // columns)
     fig, axes = panels(rows, columns, height=2.6, width=_width(columns), sharex=True, sharey=True, squeeze=False)
     for ax, (title, arm, curves) in zip(axes.flat, arms, strict=False):
-        learning(curves, arm, ax)
+        learning(curves, arm, ax, every=every)
         if threshold is not None:
             ax.axhline(threshold, color=INK, linewidth=0.8, linestyle=":")
         label(ax, f"{title}\n(n = {len(curves)})", "", "evaluation return" if ax in axes[:, 0] else "")
@@ -163,7 +166,8 @@ def live(records: Mapping[tuple[str, int], dict], ax: Axes) -> Axes:
     """Draw the evaluation returns of runs by (method, seed), and the threshold they are to reach."""
     for (arm, seed), record in records.items():
         look = method(arm) | {"label": f"{LOOKS[arm]['label']}, seed {seed}"}
-        ax.plot(range(1, len(record["eval_returns"]) + 1), record["eval_returns"], **look)
+        every = record["config"]["episodes_per_update"] * record["config"]["evaluate_every"]
+        ax.plot(every * np.arange(1, len(record["eval_returns"]) + 1), record["eval_returns"], **look)
     for threshold in {record["config"]["threshold"] for record in records.values()} - {None}:
         ax.axhline(threshold, color=INK, linewidth=0.8, linestyle=":")
     return ax

@@ -79,7 +79,7 @@ CHOICES = {
 FIELD_CHECKS = {
     "reward_normalizer": _normalizer_or_none, "normalizer": _normalizer, "advantage_normalizer": _normalizer_or_none,
     "value_scale": _value_scale,
-    "normalize_advantages": checks.flag, "full_window": checks.flag,
+    "normalize_advantages": checks.flag, "full_window": checks.flag, "stop": checks.flag,
     "gamma": partial(checks.number, low=0, high=1), "lam": partial(checks.number, low=0, high=1),
     "clip": checks.positive, "learning_rate": checks.positive, "reward_scale": checks.positive,
     "dropout": partial(checks.number, low=0, below=1),
@@ -126,6 +126,7 @@ class RunConfig:
     criterion: Literal["evaluation", "training", "both"] = "evaluation"  # whose returns must reach it
     window: int = 25  # over how many of the last returns the mean is taken
     full_window: bool = True  # False: fewer returns may also pass, as released
+    stop: bool = True  # at the criterion; False: note when it was met, and train on to the cap
     evaluate_every: int = 1  # updates between two greedy evaluation episodes
     max_episodes: int = 500  # the cap: a run that gets here without arriving is censored
 
@@ -153,6 +154,17 @@ class RunConfig:
         return {**dataclasses.asdict(self), "hidden": list(self.hidden)}
 
 
+def _continuous(**own: object) -> dict[str, dict]:
+    """Return the preset of a task with real actions: those of one episode say too little, so four make an update.
+
+    Nothing is dropped. Under a narrow Gaussian the ratios of PPO would come from the masks more than from learning.
+    """
+    shared = {"hidden": (64, 64), "activation": "relu", "dropout": 0.0, "learning_rate": 0.001, "epochs": 10,
+              "episodes_per_update": 4, "policy_reduction": "mean", "window": 10}
+    z_scored = {"normalize_advantages": True}
+    return {"": shared | own, "actor_critic": z_scored, "gae": z_scored, "ppo": z_scored}
+
+
 PRESETS: dict[str, dict[str, dict]] = {
     "CartPole-v1": {
         "": {"threshold": 475.0, "max_episodes": 500, "hidden": (128,), "activation": "relu", "dropout": 0.5,
@@ -167,7 +179,12 @@ PRESETS: dict[str, dict[str, dict]] = {
         "gae": {"normalize_advantages": True},
         "ppo": {"normalize_advantages": True, "policy_reduction": "mean"},
     },
+    "Pendulum-v1": _continuous(threshold=-250.0, max_episodes=1000, gamma=0.9),
+    "LunarLanderContinuous-v3": _continuous(threshold=200.0, max_episodes=600),
+    "BipedalWalker-v3": _continuous(threshold=300.0, max_episodes=1000),
+    "InvertedPendulum-v5": _continuous(threshold=950.0, max_episodes=600),
+    "HalfCheetah-v5": _continuous(threshold=4800.0, max_episodes=1000),
 }
 """The settings of each environment, "" for all algorithms, then what an algorithm adds. Those of CartPole and
-LunarLander are the released ones (commit 5667b45; the cap of 1,500 episodes is ours). An environment of your own gets a
-preset by an entry of its own."""
+LunarLander are the released ones (commit 5667b45; the cap of 1,500 episodes is ours). Thresholds of continuous tasks
+are gymnasium's; Pendulum, which has none, got its own. An environment of your own gets a preset by an entry here."""

@@ -52,6 +52,10 @@ class Head:
         """Return log π(a_t | s_t), (T,), of actions under outputs (T, outputs)."""
         raise NotImplementedError
 
+    def entropy(self, outputs: torch.Tensor) -> torch.Tensor:
+        """Return how wide the policy still spreads its actions, -E[log π(a | s_t)], (T,), in nats."""
+        raise NotImplementedError
+
 
 class Categorical(Head):
     """One of finitely many actions, with probabilities that are the softmax of the outputs."""
@@ -82,12 +86,19 @@ class Categorical(Head):
         """Return the log-softmax at the actions."""
         return -F.nll_loss(outputs.log_softmax(1), actions, reduction="none")
 
+    def entropy(self, outputs: torch.Tensor) -> torch.Tensor:
+        """Return -Σ_a π(a) log π(a)."""
+        log_probs = outputs.log_softmax(1)
+        return -(log_probs.exp() * log_probs).sum(1)
+
 
 class Gaussian(Head):
     """Real numbers around the outputs, with a deviation for each of them that is learned and the same in every state.
 
-    An action is in units of half the range that the environment allows; what lies outside of it is clipped by the
-    environment, and the log-probability is that of the number that was drawn.
+    An action is in units of half the range that the environment allows; what lies outside of it is clipped on its way
+    into the environment, and the log-probability is that of the number that was drawn. Squashing it by a tanh would
+    keep it inside, but the entropy then has no closed form, and near the ends of the range log-probabilities are the
+    difference of large numbers. The paper's release has no continuous policy to follow.
     """
 
     space = gym.spaces.Box
@@ -110,12 +121,12 @@ class Gaussian(Head):
         return math.prod(space.shape)
 
     def noise(self, rng: np.random.Generator, steps: int) -> np.ndarray:
-        """Draw standard normal noise, (steps, dims)."""
-        return rng.standard_normal((steps, len(self._log_std)), np.float32)
+        """Draw normal noise with the deviations as they are now, (steps, dims)."""
+        return np.exp(self._log_std) * rng.standard_normal((steps, len(self._log_std)), np.float32)
 
     def act(self, outputs: np.ndarray, noise: np.ndarray) -> np.ndarray:
-        """Return mean plus deviation times noise."""
-        return outputs + np.exp(self._log_std) * noise
+        """Return mean plus noise."""
+        return outputs + noise
 
     def greedy(self, outputs: np.ndarray) -> np.ndarray:
         """Return the mean."""
@@ -126,6 +137,11 @@ class Gaussian(Head):
         surprise = (actions - outputs) / self.log_std.exp()
         constant = math.log(2 * math.pi) / 2
         return -(surprise.square() / 2 + self.log_std + constant).sum(1)
+
+    def entropy(self, outputs: torch.Tensor) -> torch.Tensor:
+        """Return Σ_i log σ_i + log √(2πe), the same in every state, of the numbers as they are drawn, not clipped."""
+        constant = math.log(2 * math.pi * math.e) / 2
+        return (self.log_std + constant).sum().expand(len(outputs))
 
 
 def head_for(space: gym.Space, name: str | None = None) -> type[Head]:

@@ -78,6 +78,8 @@ def arrived(returns: list[float], config: RunConfig) -> bool:
 def train(config: RunConfig, seed: int, progress: Progress | None = None) -> dict:
     """Train until the stopping rule is met, the cap is reached or something diverges; return the record.
 
+    With `stop` off, a run that has met its criterion goes on to the cap and is "solved" all the same.
+
     The record holds only what JSON holds. `status` is "solved", "censored" (the cap came first) or "diverged" (with
     the `reason`; an episode whose return is not finite is left out). `solved_at` gives for each criterion the training
     episode after which it was first met, as looked at after every update, or None. Apart from `seconds`, the same
@@ -92,7 +94,7 @@ def train(config: RunConfig, seed: int, progress: Progress | None = None) -> dic
     history, updates, status, reason = History(), 0, "censored", None
     try:
         with one_thread():
-            while status == "censored" and history.episodes < config.max_episodes:
+            while history.episodes < config.max_episodes and not (config.stop and status == "solved"):
                 episodes = []
                 for _ in range(min(config.episodes_per_update, config.max_episodes - history.episodes)):
                     episodes.append(environments.play(training, policy, actions, agent.dropout))

@@ -19,7 +19,7 @@ Key = tuple[bytes, int]
 CRITERIA = ("evaluation", "training")  # which returns have to reach the threshold
 
 LATER = {"advantage_normalizer": None, "value_scale": None, "head": None, "episodes_per_update": 1,
-         "reward_normalizer": None, "reward_scale": 1.0}
+         "reward_normalizer": None, "reward_scale": 1.0, "stop": True}
 """Settings that came after the first recorded runs, with the value that leaves everything as it was."""
 
 LATER_OPTIONS: dict[str, dict[str, object]] = {}
@@ -166,16 +166,17 @@ def _without(settings: dict, later: dict) -> dict:
 
 # The frame
 
-COLUMNS = ("arm", "seed", "status", "episodes", "cap", "evaluation", "evaluation_arrived", "training",
+COLUMNS = ("arm", "seed", "status", "episodes", "cap", "every", "evaluation", "evaluation_arrived", "training",
            "training_arrived", "train_returns", "eval_returns", "steps", "seconds")
 
 
 def frame(records: Mapping[object, Iterable[Record]]) -> pd.DataFrame:
     """Return one row for each run.
 
-    Columns: `arm`, `seed`, `status` ("arrived", "censored", "diverged"), `episodes` (trained), `cap`; for each
-    criterion the censored time, as the episode `evaluation` or `training` and whether it `evaluation_arrived` or
-    `training_arrived`; `train_returns` and `eval_returns` as arrays; `steps`, `seconds`.
+    Columns: `arm`, `seed`, `status` ("arrived", "censored", "diverged"), `episodes` (trained), `cap`, `every` (training
+    episodes between two evaluations); for each criterion the censored time, as the episode `evaluation` or `training`
+    and whether it `evaluation_arrived` or `training_arrived`; `train_returns` and `eval_returns` as arrays; `steps`,
+    `seconds`.
     """
     rows = [_row(arm, record) for arm, several in records.items() for record in several]
     return pd.DataFrame(rows, columns=COLUMNS)
@@ -189,4 +190,5 @@ def _row(arm: object, record: Record) -> dict:
     for criterion in CRITERIA:
         at = record.solved_at[criterion]
         row |= {criterion: never if at is None else at, f"{criterion}_arrived": at is not None}
-    return {"arm": arm, "cap": cap, "status": STATUSES[record.status]} | row
+    every = record.config.get("episodes_per_update", LATER["episodes_per_update"]) * record.config["evaluate_every"]
+    return {"arm": arm, "cap": cap, "every": every, "status": STATUSES[record.status]} | row
