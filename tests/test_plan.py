@@ -63,6 +63,12 @@ IN_WORDS = {  # what the plan says of the arms of a part, and which those are; n
     "percentile; reward scaling; symlog of the critic's targets":
         ["zscore", "running", "episode_both", "none", "popart", "popart_episode", "percentile", "reward_scale",
          "symlog"],
+    **{f"the five arms of continuous control at learning rates {', '.join(rates)}": [
+        f"{name} at {rate}" for rate in rates
+        for name in ("zscore", "running", "adaptive", "episode_both", "reward_scale")]
+       for rates in (("0.0003", "0.001", "0.003"), ("0.0003", "0.001", "0.003", "0.01"))},
+    "zscore, running, adaptive stream, episode filter on both, reward scaling":
+        ["zscore", "running", "adaptive", "episode_both", "reward_scale"],
     "the best cell of each of the three grids (lowest restricted mean; on a tie the first in the grid's order)":
         ["kscore", "refit", "ema"],
 }
@@ -121,11 +127,24 @@ def test_configurations_survive_json_and_have_a_key_each(name):
     assert len({key(config, 0) for config in configs}) == len(configs)
 
 
+CONTINUOUS = {  # tasks with real actions, and their caps
+    "pendulum": ("Pendulum-v1", 1000), "lunarlander": ("LunarLanderContinuous-v3", 600),
+    "halfcheetah": ("HalfCheetah-v5", 300), "bipedalwalker": ("BipedalWalker-v3", 300),
+}
+
+
+def task_of(name):
+    """The environment that the name of a part means, and its cap."""
+    if name.startswith("continuous"):
+        return CONTINUOUS[name.rpartition("_")[2]]
+    return ("LunarLander-v3", 1500) if "lunarlander" in name else ("CartPole-v1", 500)
+
+
 @every_part
 def test_every_arm_has_the_environment_and_algorithm_of_its_part(name):
-    env = "LunarLander-v3" if "lunarlander" in name else "CartPole-v1"
+    env, _ = task_of(name)
     algorithm = next((word for word in ("reinforce", "actor_critic", "gae", "ppo") if word in name), None)
-    algorithm = algorithm or ("ppo" if name.startswith("process_noise") else "actor_critic")
+    algorithm = algorithm or ("ppo" if name.startswith(("process_noise", "continuous")) else "actor_critic")
     found = {(config.env, config.algorithm) for config in EVERY[name].configs.values()}
     assert found == {(env, algorithm)}
 
@@ -206,8 +225,26 @@ def test_lunar_runs_go_on_until_both_criteria_are_met(name):
 
 def test_cartpole_runs_stop_by_evaluation_at_475_or_500_episodes():
     found = {(config.criterion, config.threshold, config.window, config.max_episodes)
-             for name, part in EVERY.items() if "lunarlander" not in name for config in part.configs.values()}
+             for name, part in EVERY.items() if task_of(name)[0] == "CartPole-v1" for config in part.configs.values()}
     assert found == {("evaluation", 475.0, 25, 500)}
+
+
+@pytest.mark.parametrize("name", [name for name in PARTS if name.startswith("continuous")])
+def test_runs_with_real_actions_go_on_to_their_cap_and_are_looked_at_every_fourth_episode(name):
+    found = {(config.stop, config.max_episodes, config.episodes_per_update * config.evaluate_every, config.window)
+             for config in EVERY[name].configs.values()}
+    assert found == {(False, task_of(name)[1], 4, 10)}
+
+
+@pytest.mark.parametrize("name", ["pendulum", "lunarlander"])
+def test_the_rate_of_an_arm_is_that_of_the_largest_mean_area_on_the_tuning_seeds(name):
+    grid = EVERY[f"continuous_tuning_{name}"]
+    runs = study.recorded(grid.configs, grid.seeds, ARCHIVE / grid.file)
+    env, _ = CONTINUOUS[name]
+    for arm, chosen in plan.CHOSEN_RATES[env].items():
+        areas = {config.learning_rate: analysis.areas(runs, title).mean() for title, config in grid.configs.items()
+                 if title.startswith(f"{arm} at ")}
+        assert max(areas, key=areas.get) == chosen and len(areas) == len(grid.configs) // len(plan.CONTINUOUS_ARMS)
 
 
 @pytest.mark.parametrize("algorithm", ["reinforce", "actor_critic", "gae", "ppo"])
@@ -303,7 +340,7 @@ def test_the_ema_grid_forgets_at_different_rates_around_the_default():
 def test_a_smaller_part_has_the_same_arms_on_fewer_seeds_and_episodes(name):
     small = plan.part(name, seeds=3, first_seed=LIVE, max_episodes=7)
     assert small.seeds == range(LIVE, LIVE + 3) and small.runs == 3 * len(EVERY[name].configs)
-    cap = 1500 if "lunarlander" in name else 500
+    _, cap = task_of(name)
     assert {arm: dataclasses.replace(config, max_episodes=cap) for arm, config in small.configs.items()} == \
         EVERY[name].configs
     assert {config.max_episodes for config in small.configs.values()} == {7}
@@ -392,13 +429,13 @@ def test_a_chapter_reads_the_parts_that_the_plan_gives_it(chapter):
         assert set(read) - ({None} if number > plan.REPORT else set()) == own  # and curves of the replication, by name
 
 
-@pytest.mark.parametrize("number", [5, 6, 7, 8, 9, 10, 12, 13, 15])
+@pytest.mark.parametrize("number", [5, 6, 7, 8, 9, 10, 12, 13, 15, 16])
 def test_a_chapter_means_its_parts(number):
     own = [name for name, declared in PARTS.items() if number in declared.chapters]
     assert own and plan.chosen([f"{number:02}"]) == plan.chosen([str(number)]) == own
 
 
-REPLICATION = [name for name in PARTS if not name.startswith(("episodes", "relatives"))]
+REPLICATION = [name for name in PARTS if not name.startswith(("episodes", "relatives", "continuous"))]
 
 
 def test_the_report_means_all_of_the_replication():
@@ -590,7 +627,7 @@ def configuration(record):
 def _configuration(text):
     fields = json.loads(text)
     config = RunConfig(**fields)
-    assert config.to_dict().items() >= fields.items() and config.evaluate_every == 1
+    assert config.to_dict().items() >= fields.items()
     return config, key(config, 0)[0]
 
 
@@ -614,18 +651,24 @@ def check(record):
     trained, evaluated, episodes = record["train_returns"], record["eval_returns"], record["episodes"]
     assert all(map(math.isfinite, trained)) and all(map(math.isfinite, evaluated))
     assert len(trained) == episodes <= config.max_episodes
-    assert len(evaluated) == episodes or (record["status"] == "diverged" and len(evaluated) == episodes - 1)
+    every = config.episodes_per_update * config.evaluate_every
+    assert len(evaluated) == episodes // every or (record["status"] == "diverged"
+                                                   and len(evaluated) == episodes // every - 1)
     assert record["steps"] == record["train_steps"] + record["eval_steps"]
     if config.env == "CartPole-v1":  # which pays 1 a step
         assert (record["train_steps"], record["eval_steps"]) == (sum(trained), sum(evaluated))
 
     met = record["solved_at"]
-    assert met == {"evaluation": first_arrival(evaluated, config), "training": first_arrival(trained, config)}
+    looked_at = [first_arrival(evaluated, config), first_arrival(trained, config)]
+    if every > 1:  # training returns are looked at after an update only
+        looked_at = [looked_at[0] and every * looked_at[0], met["training"]]
+    assert list(met.values()) == looked_at and list(met) == ["evaluation", "training"]
     wanted = [at for criterion, at in met.items() if config.criterion in (criterion, "both")]
     assert record["solved"] == (record["status"] == "solved") == (None not in wanted)
     match record["status"]:
         case "solved":
-            assert max(wanted) == episodes and record["reason"] is None
+            assert record["reason"] is None
+            assert max(wanted) == episodes if config.stop else episodes == config.max_episodes
         case "censored":
             assert episodes == config.max_episodes and record["reason"] is None
         case status:

@@ -35,6 +35,9 @@ EPISODE_RESULTS = Seeds(4000, 50)  # results of the filters over episodes
 LUNAR_TUNING = Seeds(2000, 4)  # which of their forms is run on LunarLander is chosen on these
 LUNAR_FORM = "episode_z"  # the one that was chosen
 RELATIVE_RESULTS = Seeds(6000, 50)  # results of PopArt and its like
+CONTINUOUS_RESULTS = Seeds(8000, 30)  # results on tasks with real actions
+UNTUNED_RESULTS = Seeds(8000, 10)  # on those for which nothing was tuned
+PENDULUM_TUNING = Seeds(2000, 6)
 
 BASELINES = {name: {"name": name} for name in ("none", "zscore", "running", "ema")}
 KALMAN_ARMS = {
@@ -59,6 +62,14 @@ RELATIVES: dict[str, dict] = {
     "symlog": {"value_scale": {"name": "symlog"}},
 }
 """The relatives, by what each of them puts where; nothing else is normalized."""
+CONTINUOUS_ARMS = ("zscore", "running", "adaptive", "episode_both", "reward_scale")
+CONTINUOUS_RATES = (0.0003, 0.001, 0.003)
+HIGHER_RATES = (*CONTINUOUS_RATES, 0.01)  # where the best of those was the highest
+CHOSEN_RATES: dict[str, dict[str, float]] = {
+    "Pendulum-v1": dict.fromkeys(CONTINUOUS_ARMS, 0.001),
+    "LunarLanderContinuous-v3": dict.fromkeys(CONTINUOUS_ARMS, 0.003),
+}
+"""The learning rate of each arm on a task with real actions: that of the largest mean area on the tuning seeds."""
 REWARD_SCALES = {"": 1.0, "_small": 1e-3, "_large": 1e3}  # what rewards are multiplied by
 
 TABLE_2 = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
@@ -77,7 +88,7 @@ TUNED_ARMS = {"stream": "kscore", "refit": "refit", "ema": "ema"}  # a grid, and
 
 def released_filter(env: str, algorithm: str, variant: str) -> dict[str, float]:
     """Return the filter's released setting, Q and R (the starting R of the adaptive variant)."""
-    if env == "LunarLander-v3":
+    if env.startswith("LunarLander"):
         return {"Q": 1e-2, "R": 1.0} if variant == "simple" else {"Q": 1.0, "R": 1e-2}
     if variant == "simple":
         return {"Q": 1e-4, "R": 1e-2}
@@ -197,6 +208,32 @@ def relatives(algorithm: str, **changes: object) -> Arms:
             **{name: replace(bare, **options) for name, options in RELATIVES.items()}}
 
 
+def continuous(env: str, **changes: object) -> Arms:
+    """Return the arms on a task with real actions, with PPO, each trained to the cap.
+
+    All but the filter over episodes have their advantages z-scored, as their users do.
+    """
+    changes = {"stop": False, **changes}
+    preset = replace(RunConfig.preset(env, "ppo"), **changes)
+    scaled = {"name": "reward_scale", "gamma": preset.gamma}
+    made = {**one_level_up("ppo", env, ("zscore", "running", "episode_both"), **changes),
+            **arms(env, "ppo", ["adaptive"], **changes),
+            "reward_scale": replace(preset, normalizer={"name": "none"}, reward_normalizer=scaled)}
+    return {name: made[name] for name in CONTINUOUS_ARMS}
+
+
+def continuous_grid(env: str, rates: Iterable[float] = CONTINUOUS_RATES, **changes: object) -> Arms:
+    """Return every arm on a task with real actions at every learning rate."""
+    return {f"{name} at {_short(rate)}": config for rate in rates
+            for name, config in continuous(env, learning_rate=rate, **changes).items()}
+
+
+def continuous_tuned(env: str, tuned_on: str | None = None, **changes: object) -> Arms:
+    """Return every arm on a task with real actions at the rate that tuning seeds of this task, or another, chose."""
+    rates = CHOSEN_RATES[tuned_on or env]
+    return {name: continuous(env, **{"learning_rate": rate, **changes})[name] for name, rate in rates.items()}
+
+
 # The parts
 
 class Declared(NamedTuple):
@@ -243,6 +280,15 @@ PARTS: dict[str, Declared] = {
     **{f"relatives_{algorithm}{suffix}": Declared(
         (15,), RELATIVE_RESULTS, partial(relatives, algorithm, reward_scale=scale))
        for suffix, scale in REWARD_SCALES.items() for algorithm in ("actor_critic", "ppo")},
+    "continuous_tuning_pendulum": Declared((16,), PENDULUM_TUNING, partial(continuous_grid, "Pendulum-v1")),
+    "continuous_tuning_lunarlander": Declared(
+        (16,), LUNAR_TUNING, partial(continuous_grid, "LunarLanderContinuous-v3", HIGHER_RATES)),
+    "continuous_pendulum": Declared((16,), CONTINUOUS_RESULTS, partial(continuous_tuned, "Pendulum-v1")),
+    "continuous_lunarlander": Declared(
+        (16,), CONTINUOUS_RESULTS, partial(continuous_tuned, "LunarLanderContinuous-v3")),
+    **{f"continuous_{name}": Declared(
+        (16,), UNTUNED_RESULTS, partial(continuous_tuned, env, "Pendulum-v1", max_episodes=300))
+       for name, env in (("halfcheetah", "HalfCheetah-v5"), ("bipedalwalker", "BipedalWalker-v3"))},
 }
 """Every part of the study, the longest runs first. The arms of a tuned part are the winners of its grids."""
 
