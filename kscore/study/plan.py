@@ -67,7 +67,7 @@ CONTINUOUS_RATES = (0.0003, 0.001, 0.003)
 HIGHER_RATES = (*CONTINUOUS_RATES, 0.01)  # where the best of those was the highest
 CHOSEN_RATES: dict[str, dict[str, float]] = {
     "Pendulum-v1": dict.fromkeys(CONTINUOUS_ARMS, 0.001),
-    "LunarLanderContinuous-v3": dict.fromkeys(CONTINUOUS_ARMS, 0.003),
+    "LunarLanderContinuous-v3": {**dict.fromkeys(CONTINUOUS_ARMS, 0.003), "episode_both": 0.01},
 }
 """The learning rate of each arm on a task with real actions: that of the largest mean area on the tuning seeds."""
 REWARD_SCALES = {"": 1.0, "_small": 1e-3, "_large": 1e3}  # what rewards are multiplied by
