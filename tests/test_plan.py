@@ -37,6 +37,8 @@ TEN = ["none", "zscore", "running", "ema", "kscore", "refit", "innovation", "ada
        "adaptive_innovation"]
 NOISES = ["1e-4", "1e-3", "1e-2", "1e-1", "1"]
 GRID = [f"Q = {float(Q):g}, R = {float(R):g}" for Q in NOISES for R in ("1e-2", "1e-1", "1", "10", "100")]
+ELEVEN = ("none", "zscore", "running", "ema", "kscore", "adaptive", "adaptive_refit", "episode_both", "episode_bank",
+          "popart", "percentile")
 IN_WORDS = {  # what the plan says of the arms of a part, and which those are; none: as many as the words say
     "none, zscore, running, K-Score simple refit, adaptive refit, adaptive stream":
         ["none", "zscore", "running", "refit", "adaptive_refit", "adaptive"],
@@ -69,6 +71,15 @@ IN_WORDS = {  # what the plan says of the arms of a part, and which those are; n
        for rates in (("0.0003", "0.001", "0.003"), ("0.0003", "0.001", "0.003", "0.01"))},
     "zscore, running, adaptive stream, episode filter on both, reward scaling":
         ["zscore", "running", "adaptive", "episode_both", "reward_scale"],
+    "the eleven arms at learning rates 0.001, 0.003, 0.01, 0.03, advantages as they are and z-scored": [
+        f"{name} at {rate}{how}" for rate in ("0.001", "0.003", "0.01", "0.03") for name in ELEVEN
+        for how in ("", ", z-scored")],
+    "the eleven arms at learning rates 0.001, 0.003, 0.01, 0.03": [
+        f"{name} at {rate}" for rate in ("0.001", "0.003", "0.01", "0.03") for name in ELEVEN],
+    "five arms at learning rates 0.00025, 0.0005, 0.001, advantages z-scored; the episode filter also on both": [
+        f"{arm.format(rate)}" for rate in ("0.00025", "0.0005", "0.001") for arm in (
+            "zscore at {}, z-scored", "running at {}, z-scored", "adaptive at {}, z-scored",
+            "adaptive_refit at {}, z-scored", "episode_both at {}", "episode_both at {}, z-scored")],
     "the best cell of each of the three grids (lowest restricted mean; on a tie the first in the grid's order)":
         ["kscore", "refit", "ema"],
 }
@@ -303,6 +314,44 @@ def test_process_noise_is_that_of_the_papers_table(mode):
         [spelled_out("kscore", mode=mode, Q=Q, R=1.0) for Q in (1e-4, 1e-3, 1e-2, 1e-1, 1.0)]
 
 
+# The fair fight
+
+@pytest.mark.parametrize("learner", ["reinforce", "actor_critic", "gae", "ppo"])
+def test_arms_of_the_fair_fight_differ_from_the_preset_only_where_they_normalize(learner):
+    doors = {"normalizer": {"name": "zscore"}, "advantage_normalizer": None, "value_scale": None,
+             "normalize_advantages": False}
+    bare = dataclasses.replace(RunConfig.preset("CartPole-v1", learner), **doors)
+    for name in plan.FAIR_ARMS:
+        for z_scored in (False, True):
+            arm = plan.fair(name, learner, z_scored=z_scored)
+            assert dataclasses.replace(arm, **doors) == bare and arm.normalize_advantages is z_scored
+    with pytest.raises(ValueError, match="arm must be one of 'none', 'zscore', .*got 'nobody'"):
+        plan.fair("nobody", learner, z_scored=False)
+
+
+def test_filters_over_episodes_stand_at_both_doors_unless_advantages_are_z_scored_or_there_are_none():
+    for name, noise in (("episode_both", "fixed"), ("episode_bank", "bank")):
+        filtered = spelled_out("episode", noise=noise)
+        for learner, z_scored, at_advantages in (
+                ("ppo", False, filtered), ("ppo", True, None), ("reinforce", False, None)):
+            arm = plan.fair(name, learner, z_scored=z_scored)
+            assert (arm.normalizer, arm.advantage_normalizer) == (filtered, at_advantages)
+
+
+def test_popart_gives_units_to_a_critic_and_scores_returns_where_there_is_none():
+    popart = spelled_out("popart", rate=0.03)
+    with_critic, without = (plan.fair("popart", learner, z_scored=False) for learner in ("gae", "reinforce"))
+    assert (with_critic.value_scale, with_critic.normalizer) == (popart, spelled_out("none"))
+    assert (without.value_scale, without.normalizer) == (None, popart)
+
+
+@pytest.mark.parametrize(("kind", "name"), [("stream", "kscore"), ("ema", "ema")])
+def test_settings_that_chapter_10_found_are_those_of_its_winners(kind, name):
+    for algorithm, learners in (("actor_critic", ("actor_critic", "reinforce", "gae")), ("ppo", ("ppo",))):
+        winner = tuned_part(f"tuned_{algorithm}").configs[plan.TUNED_ARMS[kind]].normalizer
+        assert all(plan.fair(name, learner, z_scored=False).normalizer == winner for learner in learners)
+
+
 # Tuning
 
 @pytest.mark.parametrize("algorithm", ["actor_critic", "ppo"])
@@ -435,7 +484,7 @@ def test_a_chapter_means_its_parts(number):
     assert own and plan.chosen([f"{number:02}"]) == plan.chosen([str(number)]) == own
 
 
-REPLICATION = [name for name in PARTS if not name.startswith(("episodes", "relatives", "continuous"))]
+REPLICATION = [name for name in PARTS if not name.startswith(("episodes", "relatives", "continuous", "fair"))]
 
 
 def test_the_report_means_all_of_the_replication():
@@ -678,17 +727,28 @@ def check(record):
 @pytest.mark.parametrize("name", PARTS)
 def test_the_archive_holds_the_planned_runs_of_a_part_and_each_agrees_with_itself(name):
     part = tuned_part(name) if name in TUNED else EVERY[name]
-    records = [orjson.loads(line) for line in (ARCHIVE / part.file).read_bytes().splitlines()]
+    file = ARCHIVE / part.file
+    if name in plan.UNDER_WAY and not file.exists():
+        pytest.skip("not begun yet")
+    records = [orjson.loads(line) for line in file.read_bytes().splitlines()]
     assert {record["protocol"] for record in records} == {PROTOCOL_VERSION}
     for record in records:
         check(record)
     found = Counter((configuration(record)[1], record["seed"]) for record in records)
     planned = Counter(key(config, seed) for config in part.configs.values() for seed in part.seeds)
-    assert found == planned and len(records) == part.runs
+    assert found <= planned and (name in plan.UNDER_WAY or found == planned)
+
+
+def test_no_chapter_reads_what_is_still_being_recorded():
+    published = {int(chapter.stem[:2]) for chapter in NOTEBOOKS.glob("*.py")}
+    assert plan.UNDER_WAY <= set(PARTS)
+    assert not any(published & set(PARTS[name].chapters) for name in plan.UNDER_WAY)
 
 
 def test_the_archive_holds_nothing_else():
-    assert {path.name for path in ARCHIVE.iterdir()} == {f"{name}.jsonl" for name in PARTS} | {".gitkeep"}
+    there = {path.name for path in ARCHIVE.iterdir()}
+    assert there - {".gitkeep"} <= {f"{name}.jsonl" for name in PARTS}
+    assert {f"{name}.jsonl" for name in set(PARTS) - plan.UNDER_WAY} <= there
     parts = [tuned_part(name) if name in TUNED else EVERY[name] for name in REPLICATION]
     assert sum(part.runs for part in parts) == 5640
 

@@ -38,6 +38,7 @@ RELATIVE_RESULTS = Seeds(6000, 50)  # results of PopArt and its like
 CONTINUOUS_RESULTS = Seeds(8000, 30)  # results on tasks with real actions
 UNTUNED_RESULTS = Seeds(8000, 10)  # on those for which nothing was tuned
 PENDULUM_TUNING = Seeds(2000, 6)
+FAIR_TUNING = Seeds(2000, 20)  # the setting of each arm of the fair fight is chosen on these
 
 BASELINES = {name: {"name": name} for name in ("none", "zscore", "running", "ema")}
 KALMAN_ARMS = {
@@ -70,6 +71,17 @@ CHOSEN_RATES: dict[str, dict[str, float]] = {
     "LunarLanderContinuous-v3": {**dict.fromkeys(CONTINUOUS_ARMS, 0.003), "episode_both": 0.01},
 }
 """The learning rate of each arm on a task with real actions: that of the largest mean area on the tuning seeds."""
+FAIR_ARMS = ("none", "zscore", "running", "ema", "kscore", "adaptive", "adaptive_refit", "episode_both", "episode_bank",
+             "popart", "percentile")
+"""The arms of the fair fight. Each has one learning rate and one way with advantages, found on equally many runs."""
+FAIR_RATES = (0.001, 0.003, 0.01, 0.03)
+FAIR_LUNAR_ARMS = ("zscore", "running", "adaptive", "adaptive_refit", "episode_both")
+FAIR_LUNAR_RATES = (0.00025, 0.0005, 0.001)
+FOUND_IN_CHAPTER_10: dict[str, dict[str, dict]] = {
+    "ema": {"actor_critic": {"decay": 1 - 2e-4}, "ppo": {"decay": 1 - 1.5e-3}},
+    "kscore": {"actor_critic": {"Q": 1e-4, "R": 10.0}, "ppo": {"Q": 1e-4, "R": 100.0}},
+}
+"""The winners of the grids of chapter 10. REINFORCE and GAE, which it did not tune, take those of the actor-critic."""
 REWARD_SCALES = {"": 1.0, "_small": 1e-3, "_large": 1e3}  # what rewards are multiplied by
 
 TABLE_2 = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
@@ -234,6 +246,45 @@ def continuous_tuned(env: str, tuned_on: str | None = None, **changes: object) -
     return {name: continuous(env, **{"learning_rate": rate, **changes})[name] for name, rate in rates.items()}
 
 
+def fair(name: str, learner: str, *, z_scored: bool, env: str = "CartPole-v1", **changes: object) -> RunConfig:
+    """Return an arm of the fair fight, with its advantages z-scored per episode or not.
+
+    The filters over episodes stand at the door of the returns, and where advantages are not z-scored at theirs too.
+    PopArt gives the critic its units; with REINFORCE, which has none, it scores returns.
+    """
+    checks.choice("arm", name, FAIR_ARMS)
+    bare = replace(RunConfig.preset(env, learner), normalizer={"name": "none"}, normalize_advantages=z_scored,
+                   **changes)
+    if name.startswith("episode"):
+        options = {"name": "episode"} | ({"noise": "bank"} if name == "episode_bank" else {})
+        both = not z_scored and learner != "reinforce"
+        return replace(bare, normalizer=options, advantage_normalizer=options if both else None)
+    if name == "popart" and learner != "reinforce":
+        return replace(bare, **RELATIVES["popart"])
+    return replace(bare, normalizer=_fair_normalizer(name, learner, env))
+
+
+def _fair_normalizer(name: str, learner: str, env: str) -> dict:
+    if name in FOUND_IN_CHAPTER_10:
+        found = FOUND_IN_CHAPTER_10[name]["ppo" if learner == "ppo" else "actor_critic"]
+        return {"name": name, **found}
+    if name == "popart":
+        return RELATIVES["popart"]["value_scale"]
+    return RELATIVES[name]["normalizer"] if name == "percentile" else _normalizer(name, env, learner)
+
+
+def fair_grid(learner: str, rates: Iterable[float] = FAIR_RATES, names: Iterable[str] = FAIR_ARMS,
+              env: str = "CartPole-v1", both: Iterable[str] = FAIR_ARMS, **changes: object) -> Arms:
+    """Return every arm at every learning rate; those of `both` with advantages as they are and z-scored.
+
+    All others have them z-scored. REINFORCE has no advantages.
+    """
+    return {f"{name} at {_short(rate)}{', z-scored' if z_scored else ''}":
+            fair(name, learner, z_scored=z_scored, env=env, **{"learning_rate": rate, **changes})
+            for rate in rates for name in names
+            for z_scored in ([False] if learner == "reinforce" else [False, True] if name in both else [True])}
+
+
 # The parts
 
 class Declared(NamedTuple):
@@ -289,8 +340,17 @@ PARTS: dict[str, Declared] = {
     **{f"continuous_{name}": Declared(
         (16,), UNTUNED_RESULTS, partial(continuous_tuned, env, "Pendulum-v1", max_episodes=300))
        for name, env in (("halfcheetah", "HalfCheetah-v5"), ("bipedalwalker", "BipedalWalker-v3"))},
+    **{f"fair_tuning_{learner}": Declared((17,), FAIR_TUNING, partial(fair_grid, learner))
+       for learner in ("actor_critic", "ppo", "reinforce", "gae")},
+    **{f"fair_tuning_lunarlander_{learner}": Declared(
+        (17,), LUNAR_TUNING, partial(fair_grid, learner, FAIR_LUNAR_RATES, FAIR_LUNAR_ARMS, "LunarLander-v3",
+                                     ("episode_both",)))
+       for learner in ("actor_critic", "ppo")},
 }
 """Every part of the study, the longest runs first. The arms of a tuned part are the winners of its grids."""
+
+UNDER_WAY = frozenset(name for name in PARTS if name.startswith("fair_"))
+"""Parts whose runs are still being recorded, seed by seed; no chapter reads them yet."""
 
 REPORT = 11  # the chapter that reads every part of the replication
 
