@@ -334,3 +334,61 @@ def test_pairs_are_compared_by_both_criteria():
     table = analysis.by_criterion(runs, {"first": ("a", "b"), "turned": ("b", "a")})
     assert list(table.index) == [(name, criterion) for name in ("first", "turned") for criterion in analysis.CRITERIA]
     close([factor.estimate for factor in table.factor], [120 / 50, 160 / 85, 50 / 120, 85 / 160])
+
+
+# Verdicts on many comparisons at once
+
+@pytest.mark.usefixtures("quick")
+def test_rankings_judge_every_comparison_and_adjust_over_all_of_them():
+    found = {name: analysis.compare(THREE, name, "zscore") for name in ("slow", "fast", "same")}
+    table = analysis.rankings(found)
+    assert list(table.index) == list(found) and list(table.arrived) == ["10 and 10"] * 3
+    assert list(table.factor) == [one.factor for one in found.values()]
+    close(table["adjusted p"], scipy.stats.false_discovery_control([one.p for one in found.values()]))
+    assert [str(word) for word in table.verdict] == ["does not hold", "holds", "does not hold"]
+
+
+@pytest.mark.usefixtures("quick")
+def test_rankings_take_p_values_that_were_adjusted_over_a_larger_family():
+    found = {"fast": analysis.compare(THREE, "fast", "zscore")}
+    assert [str(word) for word in analysis.rankings(found, [0.2]).verdict] == ["cannot be told"]
+    assert list(analysis.rankings(found, [0.2])["adjusted p"]) == [0.2]
+    with pytest.raises(ValueError, match="zip"):
+        analysis.rankings(found, [0.2, 0.3])
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_comparison_of_arms_that_hardly_arrive_tells_too_little():
+    runs = study.frame({"a": arm("20 30 100+ 100+ 100+"), "b": arm("20 30 40 100+ 100+")})
+    found = analysis.compare(runs, "a", "b")
+    assert found.arrived == (2, 3) and not found.informed
+    assert analysis.compare(runs, "b", "b").informed
+    table = analysis.rankings({"no factor": found._replace(factor=stats.Interval(1.0, 0.95, 1.05, 5))})
+    assert str(table.verdict["no factor"]) == "cannot be told"
+
+
+AREAS = study.frame({name: arm("100+ 100+ 100+ 100+ 100+ 100+", [[level + seed, level + seed] for seed in range(6)])
+                     for name, level in (("high", 5.0), ("low", 0.0))})
+
+
+@pytest.mark.usefixtures("quick")
+def test_areas_are_compared_seed_by_seed():
+    found = analysis.compare_areas(shuffled(AREAS), "high", "low")
+    assert (found.a, found.b, found.n) == ("high", "low", 6)
+    close(found.difference[:3], [5, 5, 5])  # seeds differ by as much in both arms
+    assert found.p == scipy.stats.wilcoxon(np.full(6, 5.0), method="exact").pvalue == 2 / 2**6
+
+
+def test_areas_of_other_seeds_are_not_compared():
+    with pytest.raises(ValueError, match="must have runs of the same seeds"):
+        analysis.compare_areas(AREAS[(AREAS.arm == "high") | (AREAS.seed > 2)], "high", "low")
+
+
+@pytest.mark.usefixtures("quick")
+def test_differences_are_judged_by_p_values_of_their_own_family_or_a_larger_one():
+    found = {"up": analysis.compare_areas(AREAS, "high", "low"), "down": analysis.compare_areas(AREAS, "low", "high"),
+             "none": analysis.compare_areas(AREAS, "low", "low")}
+    table = analysis.differences(found)
+    assert [str(word) for word in table.verdict] == ["better", "worse", "cannot be told"]
+    close(table["adjusted p"], scipy.stats.false_discovery_control([2 / 2**6, 2 / 2**6, 1]))
+    assert {str(word) for word in analysis.differences(found, [0.06] * 3).verdict} == {"cannot be told"}

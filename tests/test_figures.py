@@ -397,6 +397,12 @@ def test_a_forest_can_have_its_line_elsewhere(ax):
     assert list(ax.get_lines()[0].get_xdata()) == [0.5, 0.5]
 
 
+def test_a_forest_of_differences_is_linear_around_zero_and_says_them_as_it_is_told(ax):
+    figures.forest([("first", Interval(-20.0, -30.0, -5.0, 30), "kscore")], ax, none=0, form=".0f")
+    assert list(ax.get_lines()[0].get_xdata()) == [0, 0] and ax.get_xscale() == "linear"
+    assert labels(ax.texts) == ["-20 [-30, -5]"]
+
+
 def test_factors_are_the_rows_of_a_forest(ax):
     table = pd.DataFrame({"factor": [row[1] for row in ROWS], "log-rank p": [0.1, 0.2]}, index=["kscore", "none"])
     rows = figures.factors(table)

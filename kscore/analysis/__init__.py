@@ -12,9 +12,12 @@ from kscore.analysis.comparisons import (
     best,
     by_criterion,
     compare,
+    compare_areas,
     curves,
+    differences,
     early,
     pair,
+    rankings,
     restricted_means,
     stabilities,
     summary,
@@ -24,5 +27,6 @@ from kscore.analysis.comparisons import (
 )
 from kscore.study.records import CRITERIA
 
-__all__ = ["CRITERIA", "WINDOW", "against", "areas", "best", "by_criterion", "compare", "curves", "early", "pair",
-           "published", "restricted_means", "stabilities", "summary", "survivals", "times", "trend"]
+__all__ = ["CRITERIA", "WINDOW", "against", "areas", "best", "by_criterion", "compare", "compare_areas", "curves",
+           "differences", "early", "pair", "published", "rankings", "restricted_means", "stabilities", "summary",
+           "survivals", "times", "trend"]

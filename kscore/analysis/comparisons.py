@@ -3,14 +3,14 @@
     >>> compare(study.runs(study.part("cartpole_ppo")), "adaptive_refit", "zscore").factor
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from kscore import checks
-from kscore.analysis import stats
+from kscore.analysis import stats, verdicts
 from kscore.analysis.stats import Interval, Survival, Times
 from kscore.study.records import CRITERIA
 
@@ -131,6 +131,12 @@ class Comparison(NamedTuple):
     wins: Interval  # probability that a is faster on a paired seed
     steadier: Interval  # probability that the stability variance of a is the lower one on a paired seed
     steadier_p: float  # Wilcoxon's signed-rank test of that
+    arrived: tuple[int, int]  # how many runs of each arrived
+
+    @property
+    def informed(self) -> bool:
+        """Whether enough runs of both arms arrived for a factor near 1 to mean anything."""
+        return min(self.arrived) >= verdicts.ENOUGH * self.n
 
 
 def compare(runs: pd.DataFrame, a: object, b: object, criterion: str = "evaluation") -> Comparison:
@@ -147,7 +153,47 @@ def compare(runs: pd.DataFrame, a: object, b: object, criterion: str = "evaluati
     return Comparison(
         a, b, n, stats.bootstrap(lambda w: stats.improvement(first, second, cap, w), n), stats.logrank(first, second),
         stats.bootstrap(lambda w: stats.probability_faster(first, second, w), n),
-        stats.bootstrap(lambda w: stats.average(steadier, w), n), stats.signed_rank(spread_a - spread_b))
+        stats.bootstrap(lambda w: stats.average(steadier, w), n), stats.signed_rank(spread_a - spread_b),
+        (int(first.arrived.sum()), int(second.arrived.sum())))
+
+
+def rankings(compared: Mapping[object, Comparison], adjusted: Sequence[float] | None = None) -> pd.DataFrame:
+    """Return a row for each named comparison, with the verdict on "the first arm is faster than the second".
+
+    The p-values are adjusted over the rows of this table, unless those adjusted over a larger family are given.
+    """
+    qs = stats.adjusted([one.p for one in compared.values()]) if adjusted is None else adjusted
+    rows = [{"arrived": " and ".join(map(str, one.arrived)), "factor": one.factor, "adjusted p": float(q),
+             "verdict": verdicts.ranking(one.factor, q, informed=one.informed)}
+            for one, q in zip(compared.values(), qs, strict=True)]
+    return pd.DataFrame(rows, index=pd.Index(compared))
+
+
+class Difference(NamedTuple):
+    """By how much the areas of arm `a` exceed those of arm `b` on the same seeds."""
+
+    a: object
+    b: object
+    n: int
+    difference: Interval  # of the mean evaluation returns: above 0, a is better
+    p: float  # Wilcoxon's signed-rank test, two-sided, not adjusted
+
+
+def compare_areas(runs: pd.DataFrame, a: object, b: object) -> Difference:
+    """Compare the mean evaluation returns up to the cap of two arms, seed by seed."""
+    n = same_seeds(runs, (a, b))
+    return Difference(a, b, n, *stats.paired_difference(areas(runs, a), areas(runs, b)))
+
+
+def differences(compared: Mapping[object, Difference], adjusted: Sequence[float] | None = None) -> pd.DataFrame:
+    """Return a row for each named comparison of areas: is the first arm better or worse, or can it not be told?
+
+    The p-values are adjusted over the rows of this table, unless those adjusted over a larger family are given.
+    """
+    qs = stats.adjusted([one.p for one in compared.values()]) if adjusted is None else adjusted
+    rows = [{"difference": one.difference, "adjusted p": float(q), "verdict": verdicts.difference(one.difference, q)}
+            for one, q in zip(compared.values(), qs, strict=True)]
+    return pd.DataFrame(rows, index=pd.Index(compared))
 
 
 def against(runs: pd.DataFrame, baseline: object, arms: Iterable[object] | None = None,

@@ -36,9 +36,8 @@ def against(runs: pd.DataFrame, baseline: str) -> pd.DataFrame:
     for answers, here in runs.groupby("answers", sort=False):
         table = here.pivot(index="seed", columns="form", values="share")
         for form in [form for form in here.form.unique() if form != baseline]:
-            gaps = (table[form] - table[baseline]).to_numpy()
-            found = stats.bootstrap(lambda w, gaps=gaps: stats.average(gaps, w), len(gaps))
-            rows[answers, form] = {"difference": found, "p": stats.signed_rank(gaps)}
+            found, p = stats.paired_difference(table[form].to_numpy(), table[baseline].to_numpy())
+            rows[answers, form] = {"difference": found, "p": p}
     table = pd.DataFrame(rows).T.rename_axis(["answers", "form"])
     table["adjusted p"] = stats.adjusted(table.pop("p"))
     table["verdict"] = [difference(found, q) for found, q in zip(table.difference, table["adjusted p"], strict=True)]

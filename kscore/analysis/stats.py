@@ -224,6 +224,12 @@ def signed_rank(differences: np.ndarray) -> float:
     return float(stats.wilcoxon(differences, method=exact).pvalue)
 
 
+def paired_difference(a: np.ndarray, b: np.ndarray) -> tuple[Interval, float]:
+    """Return the mean of a - b over pairs with its bootstrap interval, and the p-value of the signed-rank test."""
+    gaps = np.asarray(a, float) - np.asarray(b, float)
+    return bootstrap(lambda weights: average(gaps, weights), len(gaps)), signed_rank(gaps)
+
+
 def rank_correlations(table: np.ndarray) -> np.ndarray:
     """Return Kendall's τ of each column of a table, (rows, columns), with the order of its rows; 0 if all are equal."""
     order = np.arange(len(table))

@@ -101,22 +101,24 @@ def _lowest(axes: np.ndarray, count: int) -> list[Axes]:
     return lowest
 
 
-def forest(rows: Sequence[tuple[str, Interval, str]], ax: Axes, *, none: float = 1.0) -> Axes:
-    """Draw estimates with their intervals, (label, interval, method) from top to bottom, on a logarithmic axis.
+def forest(rows: Sequence[tuple[str, Interval, str]], ax: Axes, *, none: float = 1.0, form: str = ".2f") -> Axes:
+    """Draw estimates with their intervals, (label, interval, method) from top to bottom, their numbers beside them.
 
-    `none` is the value that means no difference; it gets a line.
+    `none` is the value that means no difference; it gets a line. The axis is logarithmic, as factors need it, and
+    linear if that value is 0.
     """
     ax.axvline(none, color=INK, linewidth=1, linestyle=":")
     for place, (_, interval, arm) in enumerate(rows):
         look = LOOKS[arm]
         ax.plot([interval.low, interval.high], [place, place], color=look["color"], linewidth=2)
         ax.plot(interval.estimate, place, color=look["color"], marker=look["marker"], markersize=7)
-        ax.annotate(f"{interval:.2f}", (1.02, place), xycoords=("axes fraction", "data"), va="center", fontsize=10)
+        ax.annotate(f"{interval:{form}}", (1.02, place), xycoords=("axes fraction", "data"), va="center", fontsize=10)
     ax.set_yticks(range(len(rows)), [text for text, _, _ in rows], fontsize=10)
     ax.set_ylim(len(rows) - 0.4, -0.6)
-    ax.set_xscale("log", base=2)
-    ax.xaxis.set_major_locator(_Factors(none))
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.2g}"))
+    if none:
+        ax.set_xscale("log", base=2)
+        ax.xaxis.set_major_locator(_Factors(none))
+        ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.2g}"))
     return ax
 
 
