@@ -322,6 +322,7 @@ CHANGED_OPTIONS = {
     "popart": {"rate": 0.2, "debiased": False, "least": 1e-3, "most": 1e5},
     "percentile": {"rate": 0.2, "debiased": True, "low": 10.0, "high": 90.0, "least": 0.5},
     "reward_scale": {"gamma": 0.9, "reset": "never", "start": 1.0, "eps": 1e-7}, "symlog": {},
+    "parts": {"centre": "none", "scale": "episode", "fading": 0.1, "eps": 1e-7},
 }
 
 

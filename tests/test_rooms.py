@@ -19,7 +19,7 @@ PACKAGE = Path(kscore.__file__).parent
 FIRST = ["checks", "project", "journal", "progress", "console", "provenance"]
 ROOMS = {
     "filters": ["level", "noise", "slope"],
-    "normalizers": ["base", "steps", "episodes", "relatives", "groups"],
+    "normalizers": ["base", "steps", "episodes", "parts", "relatives", "groups"],
     "wrappers": ["scaling", "gymnasium", "sb3"],
     "rl": ["environments", "cartpoles", "config", "networks", "policies", "algorithms", "training", "sums"],
     "study": ["plan", "records", "store", "cluster", "workers", "running", "migrate"],

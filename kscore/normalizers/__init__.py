@@ -20,11 +20,12 @@ import numpy as np
 from kscore import checks
 from kscore.normalizers.base import Normalizer, Scaling
 from kscore.normalizers.episodes import EpisodeScore
+from kscore.normalizers.parts import Parts
 from kscore.normalizers.relatives import Percentile, PopArt, RewardScale, Symlog
 from kscore.normalizers.steps import Ema, KScore, NoNormalizer, Running, ZScore
 
-KINDS = (NoNormalizer, ZScore, Running, Ema, KScore, EpisodeScore, PopArt, Percentile, RewardScale, Symlog)
-__all__ = ["NORMALIZERS", "Ema", "EpisodeScore", "KScore", "NoNormalizer", "Normalizer", "Percentile", "PopArt",
+KINDS = (NoNormalizer, ZScore, Running, Ema, KScore, EpisodeScore, PopArt, Percentile, RewardScale, Symlog, Parts)
+__all__ = ["NORMALIZERS", "Ema", "EpisodeScore", "KScore", "NoNormalizer", "Normalizer", "Parts", "Percentile", "PopArt",
            "RewardScale", "Running", "Scaling", "Symlog", "ZScore", "make", "option_names", "spelled_out"]
 
 NORMALIZERS: dict[str, type[Normalizer]] = {kind.name: kind for kind in KINDS}
