@@ -23,7 +23,7 @@ ROOMS = {
     "wrappers": ["scaling", "gymnasium", "sb3"],
     "rl": ["environments", "cartpoles", "config", "networks", "policies", "algorithms", "training", "sums"],
     "study": ["plan", "records", "store", "cluster", "workers", "running", "migrate"],
-    "analysis": ["stats", "verdicts", "comparisons", "claims", "multiverse", "baselines", "levels", "shares"],
+    "analysis": ["stats", "verdicts", "comparisons", "contest", "claims", "multiverse", "baselines", "levels", "shares"],
     "figures": ["style", "tables", "charts", "overviews", "diagrams", "films", "sliders"],
     "chapters": ["notebooks", "parameters", "status", "kernel", "pages", "site", "runner", "execute", "judge", "course",
                  "marking", "footer", "lab"],
@@ -160,7 +160,8 @@ def references(path):
 
 USERS = [references(path) for folder in (PACKAGE, NOTEBOOKS, ROOT / "docs", ROOT / "benchmarks")
          for path in folder.rglob("*.py")]
-PROSE = "".join(path.read_text(encoding="utf-8") for path in [ROOT / "Makefile", *(ROOT / "docs").rglob("*.md")])
+PROSE = "".join(path.read_text(encoding="utf-8") for path in [  # the plan names what its outcomes are computed by
+    ROOT / "Makefile", ROOT / "data/PLAN.md", *(ROOT / "docs").rglob("*.md")])
 
 
 def is_used(module, name):

@@ -1,0 +1,134 @@
+"""A contest of arms in which each has its own setting: which one that is, how much it matters, and who comes first.
+
+The runs of a tuning grid have arms such as "zscore at 0.003, z-scored": a name, a learning rate, and whether advantages
+are z-scored. A *cell* is a learner on a task. Lower is better throughout: restricted means are numbers of episodes.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy.stats import rankdata
+
+from kscore.analysis import stats
+from kscore.analysis.comparisons import restricted_means, times
+from kscore.analysis.stats import Interval, Times
+
+DRAWS = 2000
+"""Draws of the bootstrap; every one of them tunes all arms anew."""
+
+
+class Setting(NamedTuple):
+    """What an arm is free to choose."""
+
+    rate: float
+    z_scored: bool = False
+
+
+Means = dict[str, dict[Setting, float]]
+"""The restricted mean of every arm at every setting."""
+
+
+def read_arm(title: str) -> tuple[str, Setting]:
+    """Return what the name of an arm of a grid says.
+
+    >>> read_arm("zscore at 0.003, z-scored")
+    ('zscore', Setting(rate=0.003, z_scored=True))
+    """
+    found = re.fullmatch(r"(\w+) at (\S+?)(, z-scored)?", title)
+    if not found:
+        raise ValueError(f"an arm of a grid must be named 'arm at rate' or 'arm at rate, z-scored', got {title!r}")
+    return found[1], Setting(float(found[2]), found[3] is not None)
+
+
+def grid_means(runs: pd.DataFrame) -> Means:
+    """Return the restricted mean of every arm at every setting of a grid."""
+    means: Means = {}
+    for title, mean in restricted_means(runs).items():
+        arm, setting = read_arm(title)
+        means.setdefault(arm, {})[setting] = mean
+    return means
+
+
+def own_settings(means: Means) -> dict[str, Setting]:
+    """Return each arm's best setting; of equal ones the lower rate, then that with advantages as they are."""
+    return {arm: _best(own) for arm, own in means.items()}
+
+
+def common_settings(means: Means) -> dict[str, Setting]:
+    """Return each arm's better setting at the one rate that is best on the average of all arms."""
+    rates = sorted({setting.rate for own in means.values() for setting in own})
+    at_rate = {rate: {arm: _best({setting: mean for setting, mean in own.items() if setting.rate == rate})
+                      for arm, own in means.items()} for rate in rates}
+    averages = {rate: np.mean([means[arm][setting] for arm, setting in chosen.items()])
+                for rate, chosen in at_rate.items()}
+    return at_rate[min(averages, key=averages.get)]
+
+
+def _best(own: Mapping[Setting, float]) -> Setting:
+    return min(own, key=lambda setting: (own[setting], *setting))
+
+
+def rate_curves(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return a row for each arm and rate: the restricted mean with the better way with advantages, and its interval.
+
+    Which way is the better one is found anew in every draw.
+    """
+    drawn = _drawn_means(runs)
+    rows = []
+    for arm, own in drawn.items():
+        for rate in sorted({setting.rate for setting in own}):
+            lowest = np.min([means for setting, means in own.items() if setting.rate == rate], axis=0)
+            rows.append({"arm": arm, "rate": rate, "restricted mean": _interval(lowest, runs.seed.nunique())})
+    return pd.DataFrame(rows)
+
+
+def sensitivities(grids: Mapping[str, pd.DataFrame], cap: float) -> dict[str, Interval]:
+    """Return for each arm what it loses, in shares of the cap, if one setting has to serve in all cells.
+
+    That is the mean over cells of its restricted mean at the setting that is best on their average, less that at its
+    own setting in each (after Adkins and others 2024). A cell without advantages is the same with both treatments.
+    """
+    drawn = [_drawn_means(runs) for runs in grids.values()]
+    n = min(runs.seed.nunique() for runs in grids.values())
+    found = {}
+    for arm in drawn[0]:
+        settings = sorted({setting for cell in drawn for setting in cell[arm]})
+        table = np.array([[cell[arm].get(setting, cell[arm].get(Setting(setting.rate))) for setting in settings]
+                          for cell in drawn])  # (cells, settings, draws)
+        found[arm] = _interval((table.mean(axis=0).min(axis=0) - table.min(axis=1).mean(axis=0)) / cap, n)
+    return found
+
+
+def _drawn_means(runs: pd.DataFrame) -> dict[str, dict[Setting, np.ndarray]]:
+    """Return restricted means by arm and setting: the estimate first, then one for each draw of the seeds."""
+    n = runs.seed.nunique()
+    counts = np.vstack([np.ones(n), np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), size=DRAWS)])
+    drawn: dict[str, dict[Setting, np.ndarray]] = {}
+    for title, cap in runs.groupby("arm", sort=False).cap.first().items():
+        arm, setting = read_arm(title)
+        drawn.setdefault(arm, {})[setting] = stats.restricted_mean(times(runs, title), cap, counts)
+    return drawn
+
+
+def _interval(drawn: np.ndarray, n: int) -> Interval:
+    low, high = np.quantile(drawn[1:], [(1 - stats.LEVEL) / 2, (1 + stats.LEVEL) / 2], method="nearest")
+    return Interval(float(drawn[0]), float(low), float(high), n)
+
+
+def standings(cells: Mapping[str, Mapping[str, Times]], caps: Mapping[str, float]) -> pd.DataFrame:
+    """Return a row for each arm: its mean rank over the cells, with an interval, and how probably that is the best.
+
+    Rank 1 has the lowest restricted mean; equal ones share their ranks. Seeds are drawn in every cell by itself.
+    """
+    arms, rng, ranks = list(next(iter(cells.values()))), np.random.default_rng(0), []
+    for name, cell in cells.items():
+        n = len(cell[arms[0]].time)
+        counts = np.vstack([np.ones(n), rng.multinomial(n, np.full(n, 1 / n), size=DRAWS)])
+        ranks.append(rankdata([stats.restricted_mean(cell[arm], caps[name], counts) for arm in arms], axis=0))
+    mean = np.mean(ranks, axis=0)  # (arms, draws)
+    first = mean[:, 1:] == mean[:, 1:].min(axis=0)
+    return pd.DataFrame({"mean rank": [_interval(own, len(cells)) for own in mean],
+                         "probability of being best": (first / first.sum(axis=0)).mean(axis=1)}, index=arms)
