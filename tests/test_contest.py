@@ -25,7 +25,8 @@ def runs(**arms):
     return study.frame(found)
 
 
-GRID = runs(a_1="40 60", a_1z="30 50", a_2="20 20", a_2z="20 20", b_1="10 10", b_1z="90 90", b_2="80 80", b_2z="70 100+")
+GRID = runs(a_1="40 60", a_1z="30 50", a_2="20 20", a_2z="20 20",
+            b_1="10 10", b_1z="90 90", b_2="80 80", b_2z="70 100+")
 
 
 def test_names_of_arms_are_read():

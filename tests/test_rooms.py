@@ -23,7 +23,8 @@ ROOMS = {
     "wrappers": ["scaling", "gymnasium", "sb3"],
     "rl": ["environments", "cartpoles", "config", "networks", "policies", "algorithms", "training", "sums"],
     "study": ["plan", "records", "store", "cluster", "workers", "running", "migrate"],
-    "analysis": ["stats", "verdicts", "comparisons", "contest", "claims", "multiverse", "baselines", "levels", "shares"],
+    "analysis": ["stats", "verdicts", "comparisons", "contest", "claims", "multiverse", "baselines", "levels",
+                 "shares"],
     "figures": ["style", "tables", "charts", "overviews", "diagrams", "films", "sliders"],
     "chapters": ["notebooks", "parameters", "status", "kernel", "pages", "site", "runner", "execute", "judge", "course",
                  "marking", "footer", "lab"],
@@ -180,4 +181,4 @@ def test_no_function_or_class_is_there_for_nothing(module):
 
 def test_what_is_there_for_nothing_is_seen():
     assert is_used("kscore.study.plan", "part") and is_used("kscore.chapters.lab", "Chapters")
-    assert not is_used("kscore.study.plan", "no_such_thing") and not is_used("kscore.study.plan", "Policy")
+    assert not is_used("kscore.study.plan", "no_such_thing") and not is_used("kscore.study.plan", "Adder")
