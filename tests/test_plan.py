@@ -451,7 +451,8 @@ def test_a_tuned_part_without_its_winners_gets_a_sentence():
 
 VALUES = {"mode": ("stream", "refit"), **dict.fromkeys(("algorithm", "learner"), ("actor_critic", "ppo")),
            "kind": ("stream", "refit", "ema"), "each": ("reinforce", "actor_critic", "gae", "ppo"),
-           "suffix": ("", "_slower"), "told": ("", "_small", "_large")}
+           "suffix": ("", "_slower"), "told": ("", "_small", "_large"),
+           "task": ("pendulum", "lunarlander"), "other": ("halfcheetah", "bipedalwalker")}
 
 
 def asked_for(chapter):

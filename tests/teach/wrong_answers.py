@@ -410,4 +410,34 @@ def form_study(forms, seeds, updates):
 small = form_study(["prompt_filter", "krpo"], [3900, 3901, 3902], 40)
 ahead = float(np.mean(small["prompt_filter"] > small["krpo"]))
 """,
+    # by the deviation, not by its logarithm
+    "16-1": """
+def score(mean, log_std, action):
+    std = np.exp(log_std)
+    return (action - mean) / std**2, (((action - mean) / std) ** 2 - 1) / std
+""",
+    # the clipped number, as if it had been drawn
+    "16-2": """
+def clipped_score(mean, std, action):
+    return (action.clip(-1, 1) - mean) / std**2
+""",
+    # what lies between the means is forgotten
+    "16-3": """
+def louder(means, deviations):
+    return np.sqrt(np.mean(np.square(deviations))) / np.asarray(deviations)
+
+
+upright = float(louder(np.array([-60, -50, -70, -1]), np.array([25, 20, 25, 0.05]))[-1])
+""",
+    # every size is four
+    "16-4": """
+def batch_study(sizes, seeds, episodes):
+    arm = replace(plan.part("continuous_pendulum").configs["running"], max_episodes=episodes)
+    return pd.DataFrame({count: {number: np.mean(train(arm, number)["train_returns"]) for number in seeds}
+                         for count in sizes})
+
+
+small = batch_study([2, 8], [3900, 3901, 3902], 48)
+ahead = float(np.mean(small[2] > small[8]))
+""",
 }
