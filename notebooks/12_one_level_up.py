@@ -818,21 +818,14 @@ compared = {(question, *cell): analysis.compare(frame, *pair)
 # All of them are one family: the p-values are adjusted together, and the words follow from interval and adjusted p by the rule of the plan. (F4 has no p-value; it is the next chapter's. Where the better Z-Score *is* the one as released, F1 and F2 are the same test, and it counts twice.)
 
 # %%
-adjusted = stats.adjusted([one.p for one in compared.values()])
-judged = {}
-for (name, one), q in zip(compared.items(), adjusted, strict=True):
-    pair = [analysis.times(cells[name[1:]], arm) for arm in (one.a, one.b)]
-    told = verdicts.ranking(one.factor, q, informed=verdicts.informed(*pair))
-    arrived = " and ".join(str(times.arrived.sum()) for times in pair)
-    judged[name] = {"against": figures.LOOKS[one.b]["label"], "arrived": arrived,
-                    "factor": one.factor, "adjusted p": q, "verdict": told}
-answers = pd.DataFrame(judged).T.rename_axis(["question", "learner", "rate"])
+answers = analysis.rankings(compared).rename_axis(["question", "learner", "rate"])
+answers.insert(0, "against", [figures.LOOKS[one.b]["label"]
+                              for one in compared.values()])
+judged = answers.to_dict("index")
 answers = answers.sort_index(level="question", sort_remaining=False)
 
 # %% tags=["hide-input"]
-figures.table(answers.assign(
-    verdict=answers.verdict.map(str),
-    **{"adjusted p": answers["adjusted p"].astype(float)})).style
+figures.table(answers).style
 
 # %% tags=["hide-input"]
 untold = [name for name, row in judged.items() if row["verdict"] == "cannot be told"]
@@ -1026,18 +1019,12 @@ figures.caption(
 # %%
 against = {(title, arm): analysis.compare(frame, plan.LUNAR_FORM, arm)
            for title, frame in flown.items() for arm in ("zscore", "running")}
-lander_q = stats.adjusted([one.p for one in against.values()])
-lander_verdicts = {
-    name: verdicts.ranking(one.factor, q, informed=verdicts.informed(
-        *(analysis.times(flown[name[0]], arm) for arm in (one.a, one.b))))
-    for (name, one), q in zip(against.items(), lander_q, strict=True)}
+landings = analysis.rankings(against)
+lander_verdicts = landings.verdict.to_dict()
 
 # %% tags=["hide-input"]
-figures.table(pd.DataFrame({
-    (title, figures.LOOKS[arm]["label"]): {
-        "factor": against[title, arm].factor, "adjusted p": float(q),
-        "faster than it": str(lander_verdicts[title, arm])}
-    for (title, arm), q in zip(against, lander_q, strict=True)}).T)
+figures.table(landings.drop(columns="arrived")
+              .rename(columns={"verdict": "faster than it"}))
 
 # %% [markdown]
 # With ten seeds, and runs that never arrive among them, only a large difference could be told; chapter 09 says how large.

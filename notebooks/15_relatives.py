@@ -22,7 +22,7 @@
 # *For* readers who use PopArt, `NormalizeReward`, `VecNormalize`, DreamerV3 or GRPO, or have to choose.
 # *Know first:* chapters 04 and 12; chapter 08 for the intervals.
 # *Runs in* about a minute from the recorded runs; some hours on two cores from nothing.
-# Previous: [13 Learned noise](13_learned_noise.ipynb)
+# Previous: [13 Learned noise](13_learned_noise.ipynb) · Next: [16 Continuous control](16_continuous_control.ipynb)
 
 # %% [markdown]
 # ## Question
@@ -855,15 +855,8 @@ Markdown(
 relatives = [arm for arm in plan.RELATIVES if arm != "none"]
 compared = {(arm, *cell): analysis.compare(frame, arm, "zscore")
             for arm in relatives for cell, frame in cells.items()}
-adjusted = stats.adjusted([one.p for one in compared.values()])
-rankings = {}
-for (name, one), q in zip(compared.items(), adjusted, strict=True):
-    pair = [analysis.times(cells[name[1:]], arm) for arm in (one.a, one.b)]
-    told = verdicts.ranking(one.factor, q, informed=verdicts.informed(*pair))
-    arrived = " and ".join(str(times.arrived.sum()) for times in pair)
-    rankings[name] = {"arrived": arrived, "factor": one.factor, "adjusted p": q,
-                      "verdict": str(told)}
-rankings = pd.DataFrame(rankings).T.rename_axis(["method", "learner", "rewards times"])
+rankings = analysis.rankings(compared).rename_axis(
+    ["method", "learner", "rewards times"])
 
 # %% [markdown]
 # **Predict the plot.** Which of the five depends most on the scale of the rewards?
@@ -900,8 +893,7 @@ figures.caption(
         f"{figures.LOOKS[arm]['label']} {tally(arm)}" for arm in relatives))
 
 # %% tags=["hide-input"]
-figures.table(rankings.assign(**{
-    "adjusted p": rankings["adjusted p"].astype(float)}))
+figures.table(rankings)
 
 # %% [markdown]
 # ### Rewards of any size?
@@ -921,10 +913,8 @@ pairs = {(arm, title, scale): rescaled(arm, title, scale)
 against_one = {name: analysis.compare(frame, name[2], "1")
                for name, frame in pairs.items()}
 adjusted = stats.adjusted([one.p for one in against_one.values()])
-harms = {}
-for (name, one), q in zip(against_one.items(), adjusted, strict=True):
-    both = [analysis.times(pairs[name], each) for each in (one.a, one.b)]
-    harms[name] = verdicts.harm(one.factor, q, informed=verdicts.informed(*both))
+harms = {name: verdicts.harm(one.factor, q, informed=one.informed)
+         for (name, one), q in zip(against_one.items(), adjusted, strict=True)}
 
 # %% [markdown]
 # **Predict the plot.** The plan expected the Z-Scores, the episode filter and reward scaling to be unharmed by both; `none` and symlog to be harmed by 1000; percentile to be harmed by 0.001, because of its floor; PopArt to be unharmed by 1000 and harmed by 0.001, for the reason of the last section. What do you expect?

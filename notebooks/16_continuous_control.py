@@ -178,7 +178,9 @@ pd.DataFrame({title: described(title) for title in parts}).T.style.set_caption(
 # The entropy does not depend on the state at all: it says how wide the policy is, in one number.
 
 # %%
-def log_density(mean: np.ndarray, log_std: np.ndarray, action: np.ndarray) -> np.ndarray:
+def log_density(
+    mean: np.ndarray, log_std: np.ndarray, action: np.ndarray
+) -> np.ndarray:
     """Return log π of actions (T, dims) under means (T, dims)."""
     surprise = (action - mean) / np.exp(log_std)
     return -(surprise**2 / 2 + log_std + np.log(2 * np.pi) / 2).sum(axis=-1)
@@ -298,12 +300,11 @@ figures.show(fig)
 # %% tags=["hide-input"]
 figures.caption(
     f"Mean 0.8, deviation 0.6: clipping puts {ends[1]:.0%} of the actions on the upper "
-    "end of the range, squashing none. Right, with the same deviation: scored as drawn, "
-    "the estimate is right for every mean; scored as clipped, it is off by as much as "
-    f"{bias:.2f}. The squashed policy has a gradient of its own, which is correct for "
-    "it.",
-    alt="Left: densities of actions between minus one and one. The clipped policy has a "
-    "bar at one, the squashed one bends its density towards one without reaching it. "
+    "end of the range, squashing none. Right, with the same deviation: scored as "
+    "drawn, the estimate is right for every mean; scored as clipped, it is off by as "
+    f"much as {bias:.2f}. The squashed policy has a gradient of its own.",
+    alt="Left: densities of actions between minus one and one. The clipped policy has "
+    "a bar at one, the squashed one bends its density towards one without reaching it. "
     "Right: the gradient of the expected action against the mean. The exact line, a "
     "bump, is covered by the estimate from drawn numbers; that from clipped numbers "
     "falls below zero on both sides.")
@@ -374,8 +375,8 @@ def beyond(some: list[environments.Episode]) -> float:
 clipped = beyond(played[:size]), beyond(played[-size:])
 Markdown(
     f"{len(played)} episodes, seed {seed}. The deviation of the policy goes from "
-    f"{widths[0]:.2f} to {widths[-1]:.2f}; {clipped[0]:.0%} of the actions of the first "
-    f"update are clipped, and {clipped[1]:.0%} of those of the last. Return per "
+    f"{widths[0]:.2f} to {widths[-1]:.2f}; {clipped[0]:.0%} of the actions of the "
+    f"first update are clipped, and {clipped[1]:.0%} of those of the last. Return per "
     f"episode, mean of the first and of the last ten: {earned[:10].mean():.0f} and "
     f"{earned[-10:].mean():.0f}.")
 
@@ -445,8 +446,8 @@ divisor = {arm: np.array([returns.std() / scores.std() for returns, scores
 # %% tags=["hide-input"]
 fig, ax = figures.panels(height=3.6)
 at = np.arange(1, len(played) + 1)
-ax.plot(at, divisor["zscore"], ".", markersize=4, color=figures.method("zscore")["color"],
-        label=labels["zscore"])
+ax.plot(at, divisor["zscore"], ".", markersize=4, label=labels["zscore"],
+        color=figures.method("zscore")["color"])
 for arm in arms[1:]:
     ax.plot(at, divisor[arm], **figures.method(arm))
 ax.set_yscale("log")
@@ -509,7 +510,8 @@ figures.show(fig)
 # %% tags=["hide-input"]
 figures.caption(
     "The critic's targets in the later half of the run against the angle (0 is "
-    "upright; what lies beyond the axis is cut off). Share of their variance that angle and speed explain: "
+    "upright; what lies beyond the axis is cut off). Share of their variance that "
+    "angle and speed explain: "
     + "; ".join(f"{named[arm]} {value:.0%}" for arm, value in share.items()) + ".",
     alt="Two clouds of targets against the angle of the pole, with a peak at the "
     "upright. The cloud of the per-episode Z-Score is thicker than that of the running "
@@ -520,9 +522,10 @@ lowest = min(share, key=share.get)
 Markdown(
     f"On these episodes the least explained targets are those of: {named[lowest]} "
     f"({share[lowest]:.0%}). This is one run, trained by the running Z-Score, and it "
-    "says what a critic *could* learn, not how well a policy will. Note, too, that four "
-    "of the five arms z-score their *advantages* per episode: what differs between them "
-    "is what the critic is told. Only the episode filter stands at both doors.")
+    "says what a critic *could* learn, not how well a policy will. Note, too, that "
+    "four of the five arms z-score their *advantages* per episode: what differs "
+    "between them is what the critic is told. Only the episode filter stands at both "
+    "doors.")
 
 # %% [markdown]
 # ## Each arm at its own rate
@@ -598,11 +601,10 @@ others = {title: runs[title] for title in untuned.values()}
 # %% tags=["hide-input"]
 counted = " ".join(f"{title}: {figures.run_count(frame)}." for title, frame
                    in runs.items())
-planned = plan.part("continuous_pendulum").seeds, plan.part("continuous_halfcheetah").seeds
+planned = (plan.CONTINUOUS_RESULTS.count, plan.UNTUNED_RESULTS.count)
 Markdown(
-    f"{counted} The plan names {len(planned[0])} seeds per arm on Pendulum and "
-    f"LunarLander and {len(planned[1])} on the others; this page has {seeds} and "
-    f"{untuned_seeds}.")
+    f"{counted} The plan names {planned[0]} seeds per arm on Pendulum and LunarLander "
+    f"and {planned[1]} on the others; this page has {seeds} and {untuned_seeds}.")
 
 # %% [markdown]
 # ### The curves
@@ -657,8 +659,9 @@ figures.caption(
 # For the area we take the mean difference over paired seeds, a bootstrap interval, and the Wilcoxon signed-rank test; for the time the improvement factor and the log-rank test of part II. All p-values are adjusted together.
 
 # %%
-pairs = {"C1": [(arm, "zscore") for arm in arms if arm != "zscore"],
-         "C2": [("episode_both", "reward_scale")]}
+C1, C2 = "C1, over the Z-Score", "C2, over reward scaling"
+pairs = {C1: [(arm, "zscore") for arm in arms if arm != "zscore"],
+         C2: [("episode_both", "reward_scale")]}
 asked = [(question, title, *pair) for question, some in pairs.items()
          for title in settled for pair in some]
 by_area = {name: analysis.compare_areas(runs[name[1]], *name[2:]) for name in asked}
@@ -675,7 +678,7 @@ faster = analysis.rankings(by_time, family[10:])
 def row_label(name: tuple[str, str, str, str]) -> str:
     """Return which arms a row compares."""
     question, _, a, b = name
-    return f"{question}: {labels[a]}" if question == "C1" else f"C2: over {labels[b]}"
+    return f"C1: {labels[a]}" if question == C1 else f"C2: over {labels[b]}"
 
 
 fig, axes = figures.panels(2, 1, height=2.4, width=8.0)
@@ -691,7 +694,7 @@ figures.show(fig)
 def told_of(word: str, title: str, table: pd.DataFrame = better) -> str:
     """Return the arms of C1 that got a word on a task."""
     return ", ".join(named[name[2]] for name, verdict in table.verdict.items()
-                     if name[:2] == ("C1", title) and verdict == word) or "no arm"
+                     if name[:2] == (C1, title) and verdict == word) or "no arm"
 
 
 figures.caption(
@@ -784,7 +787,7 @@ verdict_table = pd.DataFrame({
     "arrived": faster.arrived, "factor": faster.factor,
     "adjusted p ": faster["adjusted p"], "it is faster": faster.verdict.map(str),
 }, index=better.index.set_names(["question", "task", "arm", "against"]))
-figures.table(verdict_table)
+figures.table(verdict_table.droplevel("against"))
 
 # %% [markdown]
 # What the plan had said beforehand, held against this:
@@ -794,13 +797,13 @@ means = {title: {arm: analysis.areas(frame, arm).mean() for arm in arms}
          for title, frame in runs.items()}
 expected = {
     **{f"{named[arm]} better on Pendulum":
-       better.verdict["C1", "Pendulum", arm, "zscore"] == verdicts.Change.BETTER
+       better.verdict[C1, "Pendulum", arm, "zscore"] == verdicts.Change.BETTER
        for arm in arms[1:]},
     f"{named['adaptive']} worse on LunarLander":
-       better.verdict["C1", "LunarLander", "adaptive", "zscore"]
+       better.verdict[C1, "LunarLander", "adaptive", "zscore"]
        == verdicts.Change.WORSE,
     **{f"{named['episode_both']} not better than reward scaling on {title}":
-       better.verdict["C2", title, "episode_both", "reward_scale"]
+       better.verdict[C2, title, "episode_both", "reward_scale"]
        != verdicts.Change.BETTER for title in settled}}
 worst = min(means["Pendulum"], key=means["Pendulum"].get)
 
@@ -874,11 +877,18 @@ figures.show(fig)
 # %% tags=["hide-input"]
 above, below = ([name for name, one in elsewhere.items() if wanted(one.difference)]
                 for wanted in (lambda d: d.low > 0, lambda d: d.high < 0))
-apart = ", ".join(f"{row_label(name)} on {name[1]}" for name in (*above, *below))
+
+
+def listed(names: list[tuple[str, str, str, str]]) -> str:
+    """Return which comparisons these are, in words."""
+    return "; ".join(f"{named[a]} over {named[b]} on {title}"
+                     for _, title, a, b in names) or "none"
+
+
 figures.caption(
-    f"Differences in area, with 95 % intervals that are adjusted for nothing. {len(above)} "
-    f"of {len(elsewhere)} lie above zero as a whole, {len(below)} below it"
-    + (f" ({apart})." if apart else "."),
+    "Differences in area, with 95 % intervals that are adjusted for nothing. Above "
+    f"zero as a whole, {len(above)} of {len(elsewhere)}: {listed(above)}. Below it, "
+    f"{len(below)}: {listed(below)}.",
     alt="Two forest plots of differences in area, HalfCheetah above BipedalWalker, "
     f"around a dotted line at zero; {len(above)} intervals lie above it and "
     f"{len(below)} below.")
@@ -1016,12 +1026,12 @@ for number in range(4):
 
 # %% tags=["stub"]
 def clipped_score(mean: float, std: float, action: np.ndarray) -> np.ndarray:
-    """Return the score of each drawn number, the same for all that are clipped alike."""
+    """Return the score of each drawn number; what is clipped alike is scored alike."""
 
 
 # %% nbgrader={"grade": false, "grade_id": "16-2", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
 def clipped_score(mean: float, std: float, action: np.ndarray) -> np.ndarray:
-    """Return the score of each drawn number, the same for all that are clipped alike."""
+    """Return the score of each drawn number; what is clipped alike is scored alike."""
     ### BEGIN SOLUTION
     high, low = (1 - mean) / std, (-1 - mean) / std
     above = distributions.norm.pdf(high) / (std * distributions.norm.sf(high))
@@ -1050,7 +1060,8 @@ for centre, width in ((0.3, 0.5), (-0.9, 0.8), (1.4, 0.6)):
     plain = (drawn - centre) / width**2
     for worth in (lambda u: u, lambda u: u**2, lambda u: np.sin(3 * u)):
         value = worth(drawn.clip(-1, 1))
-        assert np.isclose(weight @ (value * own), weight @ (value * plain), atol=2e-3), (
+        found, wanted = (weight @ (value * each) for each in (own, plain))
+        assert np.isclose(found, wanted, atol=2e-3), (
             f"mean {centre}, deviation {width}: the expected gradient must not change")
     assert weight @ own**2 < weight @ plain**2, "and its variance must be smaller"
 ### END HIDDEN TESTS
@@ -1097,8 +1108,8 @@ assert upright is not None and upright > 0, "and `upright`, for the four episode
 ### BEGIN HIDDEN TESTS
 for number in range(4):
     chance = np.random.default_rng(number)
-    batch = chance.normal(chance.normal(0, 30, (5, 1)), np.exp(chance.normal(size=(5, 1))),
-                          (5, 200))
+    levels, widths_of = chance.normal(0, 30, (5, 1)), np.exp(chance.normal(size=(5, 1)))
+    batch = chance.normal(levels, widths_of, (5, 200))
     assert np.allclose(louder(batch.mean(axis=1), batch.std(axis=1)),
                        counted_out(batch)), f"batch {number}, counted out"
 four = np.sqrt(np.mean(np.square([25, 20, 25, 0.05])) + np.var([-60, -50, -70, -1]))
@@ -1166,7 +1177,7 @@ assert np.isclose(ahead, np.mean(first)), (
 # %% tags=["hide-input"]
 def c2(title: str) -> str:
     """Return how the episode filter does against reward scaling, in words."""
-    name = "C2", title, "episode_both", "reward_scale"
+    name = C2, title, "episode_both", "reward_scale"
     return (f"on {title} by area {better.verdict[name]} "
             f"({by_area[name].difference:z.0f}), faster: {faster.verdict[name]} "
             f"({by_time[name].factor:.2f})")
