@@ -20,7 +20,7 @@ FIRST = ["checks", "project", "journal", "progress", "console", "provenance"]
 ROOMS = {
     "filters": ["level", "noise", "slope"],
     "normalizers": ["base", "steps", "episodes", "parts", "relatives", "groups"],
-    "wrappers": ["scaling", "gymnasium", "sb3"],
+    "wrappers": ["scaling", "gymnasium", "sb3", "trials"],
     "rl": ["environments", "cartpoles", "config", "networks", "policies", "algorithms", "training", "sums"],
     "study": ["plan", "records", "store", "cluster", "workers", "running", "migrate"],
     "analysis": ["stats", "verdicts", "comparisons", "contest", "claims", "multiverse", "baselines", "levels",
