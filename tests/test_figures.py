@@ -15,11 +15,21 @@ from PIL import Image
 from kscore import figures
 from kscore.analysis import stats
 from kscore.analysis.stats import Interval, Survival, Times
-from kscore.figures import EPISODE_METHODS, GROUP_METHODS, LOOKS, METHODS, RELATIVE_METHODS, diagrams, style
+from kscore.figures import (
+    EPISODE_METHODS,
+    GROUP_METHODS,
+    LOOKS,
+    METHODS,
+    RELATIVE_METHODS,
+    WRAPPER_METHODS,
+    diagrams,
+    style,
+)
 from kscore.normalizers.groups import FORMS
 from kscore.project import NOTEBOOKS
 from kscore.rl import RunConfig
 from kscore.study.plan import ARMS, EPISODE_ARMS, relatives
+from kscore.wrappers.trials import ARMS as TRIALS
 
 
 @pytest.fixture(autouse=True)
@@ -113,7 +123,8 @@ def test_strokes_are_told_apart():
         "solid", "dash", "dot", "dash dot", "dash", "dot", "dash dot", "dash dot dot"]
 
 
-VOCABULARIES = {"part II": METHODS, "episodes": EPISODE_METHODS, "relatives": RELATIVE_METHODS, "groups": GROUP_METHODS}
+VOCABULARIES = {"part II": METHODS, "episodes": EPISODE_METHODS, "relatives": RELATIVE_METHODS, "groups": GROUP_METHODS,
+                "wrappers": WRAPPER_METHODS}
 """Arms of two of them are never in one figure."""
 each_vocabulary = pytest.mark.parametrize("looks", VOCABULARIES.values(), ids=VOCABULARIES)
 
@@ -121,6 +132,7 @@ each_vocabulary = pytest.mark.parametrize("looks", VOCABULARIES.values(), ids=VO
 def test_every_arm_of_the_study_has_a_look():
     assert set(METHODS) == set(ARMS) and set(EPISODE_METHODS) == set(EPISODE_ARMS)
     assert set(RELATIVE_METHODS) == set(relatives("ppo")) and set(GROUP_METHODS) == set(FORMS)
+    assert set(WRAPPER_METHODS) == set(TRIALS)
     assert all(set(look) == {"label", "color", "linestyle", "marker"} for look in LOOKS.values())
 
 

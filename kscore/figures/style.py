@@ -57,7 +57,13 @@ GROUP_METHODS: dict[str, dict[str, str]] = {  # what an answer is held against
     "prompt_filter": METHODS["kscore"] | {"label": "filter of each prompt, in time"},
     "one_filter": METHODS["adaptive_refit"] | {"label": "one filter for all prompts"},
 }
-LOOKS = METHODS | EPISODE_METHODS | RELATIVE_METHODS | GROUP_METHODS
+WRAPPER_METHODS: dict[str, dict[str, str]] = {  # what becomes of rewards on their way into somebody else's learner
+    "vecnormalize": METHODS["innovation"] | {"label": "VecNormalize"},
+    "veckscore": METHODS["kscore"] | {"label": "VecKScore"},
+    "buffer": METHODS["adaptive_refit"] | {"label": "normalizing buffer"},
+    "raw": METHODS["none"] | {"label": "rewards as they are"},
+}
+LOOKS = METHODS | EPISODE_METHODS | RELATIVE_METHODS | GROUP_METHODS | WRAPPER_METHODS
 """The look of every arm, of whichever part."""
 
 
