@@ -34,6 +34,8 @@ ROWS = [  # environment, algorithm, episodes at most, times raw stepping, times 
     ("CartPole-v1", "ppo", 500, 0.33, 8),
     ("LunarLander-v3", "actor_critic", 60, 0.60, None),
     ("LunarLander-v3", "ppo", 60, 0.45, None),
+    ("Pendulum-v1", "ppo", 200, 0.50, None),
+    ("LunarLanderContinuous-v3", "ppo", 120, 0.50, None),
 ]
 KSCORE = {"name": "kscore", "variant": "adaptive", "mode": "stream", "Q": 0.01, "R": 0.1}
 PLAIN_EPISODES = 60  # the plain loop is compared on the first episodes of both: whole trainings would take minutes
@@ -50,7 +52,7 @@ class RawStepping:
         self.steps, self.seconds = 0, 0.0
 
     def run(self, steps: int = 500) -> None:
-        actions = self.rng.integers(self.env.action_space.n, size=steps)  # np.int64, as from `sample()`
+        actions = self.draw(steps)
         start = time.perf_counter()
         for action in actions:
             _, _, terminated, truncated, _ = self.env.step(action)
@@ -58,6 +60,13 @@ class RawStepping:
                 self.env.reset()
         self.seconds += time.perf_counter() - start
         self.steps += steps
+
+    def draw(self, steps: int) -> np.ndarray:
+        """Draw actions of the type that `sample()` gives: np.int64, or rows of numbers within their range."""
+        space = self.env.action_space
+        if isinstance(space, gym.spaces.Discrete):
+            return self.rng.integers(space.n, size=steps)
+        return self.rng.uniform(space.low, space.high, (steps, *space.shape)).astype(space.dtype)
 
     @property
     def speed(self) -> float:
