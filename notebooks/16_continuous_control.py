@@ -517,6 +517,9 @@ figures.caption(
     "upright. The cloud of the per-episode Z-Score is thicker than that of the running "
     "one.")
 
+# %% [markdown]
+# Thick or thin, the cloud is all that the critic has to learn from.
+
 # %% tags=["hide-input"]
 lowest = min(share, key=share.get)
 Markdown(
@@ -923,15 +926,15 @@ def outside(dropout: float, width: float | None) -> float:
         ratio = (head.log_probs(now, actions) - head.log_probs(drew, actions)).exp()
     return float(((ratio - 1).abs() > config.clip).float().mean())
 
-# %% [markdown]
-# **Predict the plot.** At a deviation of 1, where every run begins, and at 0.1, where some end: which share of the ratios lies outside of PPO's range of 0.8 to 1.2?
-
 # %%
 narrower = np.geomspace(1, 0.03, 12)
 noise_share = {dropout: [outside(dropout, width) for width in narrower]
                for dropout in (0.0, 0.1, 0.5)}
 buttons = {dropout: outside(dropout, None) for dropout in noise_share}
 assert not any(noise_share[0.0])                  # no masks, no difference
+
+# %% [markdown]
+# **Predict the plot.** At a deviation of 1, where every run begins, and at 0.1, where some end: which share of the ratios lies outside of PPO's range of 0.8 to 1.2?
 
 # %% tags=["hide-input"]
 fig, ax = figures.panels(height=3.0)
