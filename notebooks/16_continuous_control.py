@@ -578,13 +578,16 @@ figures.show(fig)
 # %% tags=["hide-input"]
 clear = sum(bool((table.idxmax(axis=1) == chosen[name]).all())
             for name, table in sensitivity.items())
+edge = [f"{named[arm]} on {title}" for (title, arm), table in sensitivity.items()
+        if chosen[title, arm] in (table.columns.min(), table.columns.max())]
 rates_told = {title: "; ".join(f"{named[arm]} {chosen[title, arm]:g}" for arm in arms)
               for title in grids}
 figures.caption(
     "Mean area over tuning seeds, with a dot for each seed. Chosen: "
     + ". ".join(f"{title}: {words}" for title, words in rates_told.items())
-    + f". In {clear} of {len(chosen)} cases the chosen rate is the best one on every "
-    "single seed; with so few of them, the others might have come out otherwise.",
+    + f". At the edge of what was tried: {'; '.join(edge) or 'none'}. In {clear} of "
+    f"{len(chosen)} cases the chosen rate is the best one on every single seed; with so "
+    "few seeds, another choice might have come out.",
     alt="Two panels: the area of five arms against the learning rate, Pendulum and "
     "LunarLander, with the areas of single seeds as dots. Most lines have their top in "
     "the middle.")
