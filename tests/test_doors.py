@@ -674,7 +674,7 @@ def test_settings_that_came_later_do_not_change_what_an_older_record_is_known_by
     config = small("CartPole-v1", normalizer=FILTER)
     older = train(dataclasses.replace(config, max_episodes=1), 3)
     assert set(LATER) == {"advantage_normalizer", "value_scale", "head", "episodes_per_update", "reward_normalizer",
-                          "reward_scale", "stop"}
+                          "reward_scale", "stop", "disturbance"}
     assert {name: older["config"].pop(name) for name in LATER} == LATER
     assert Record.of(older).key == key(dataclasses.replace(config, max_episodes=1), 3)
     newer = [dataclasses.replace(config, **change) for change in (

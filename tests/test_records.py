@@ -311,7 +311,7 @@ CHANGED = {
     "activation": "prelu", "dropout": 0.1, "head": "kscore.rl.policies:Categorical", "threshold": 9.0,
     "criterion": "both", "window": 3, "full_window": False, "evaluate_every": 2, "max_episodes": 4,
     "episodes_per_update": 2, "value_scale": {"name": "none"}, "reward_normalizer": {"name": "none"},
-    "reward_scale": 10.0, "stop": False,
+    "reward_scale": 10.0, "stop": False, "disturbance": {"name": "noise"},
 }
 CHANGED_OPTIONS = {
     "none": {}, "zscore": {"eps": 1e-6}, "running": {"eps": 1e-6}, "ema": {"eps": 1e-6, "decay": 0.9},

@@ -341,6 +341,14 @@ class Pictures(Corridor):
     observation_space = gym.spaces.Box(0, 255, (8, 8, 3), np.uint8)
 
 
+class Drawers(Corridor):
+    observation_space = gym.spaces.Dict({"seen": gym.spaces.Discrete(3)})
+
+
+class Album(Corridor):
+    observation_space = gym.spaces.Tuple([gym.spaces.Discrete(3), gym.spaces.Box(0, 1, (2,))])
+
+
 class Levers(Corridor):
     action_space = gym.spaces.MultiDiscrete([2, 3])
 
@@ -355,12 +363,13 @@ class Steps(Corridor):
 
 gym.register("Corridor-v0", Corridor, max_episode_steps=70)
 gym.register("Endless-v0", Corridor)
-for toy in (Pictures, Levers, Grid, Steps):
+for toy in (Pictures, Drawers, Album, Levers, Grid, Steps):
     gym.register(f"{toy.__name__}-v0", toy, max_episode_steps=70)
 
 
 @pytest.mark.parametrize(("env", "reason"), [
-    ("FrozenLake-v1", "flat Box of numbers as observation"), ("Pictures-v0", "flat Box of numbers as observation"),
+    ("Pictures-v0", "flat Box of numbers as observation"), ("Drawers-v0", r"flat Box of numbers.*has Dict\("),
+    ("Album-v0", r"flat Box of numbers.*has Tuple\(Discrete\(3\), Box"),
     ("Levers-v0", r"discrete actions or a flat Box of real numbers.*MultiDiscrete\(\[2 3\]\)"),
     ("Grid-v0", r"discrete actions or a flat Box of real numbers.*\(2, 2\)"),
     ("Steps-v0", "discrete actions or a flat Box of real numbers.*int64"),

@@ -55,6 +55,17 @@ def _environment(name: str, value: str) -> str:
     return value
 
 
+def _disturbance(name: str, options: Mapping | None) -> dict | None:
+    """Return a disturbance's name with every option, as it is done for normalizers."""
+    from kscore.rl import disturbances  # here, for the same reason
+
+    if options is None:
+        return None
+    if not isinstance(options, Mapping) or "name" not in options or not all(isinstance(key, str) for key in options):
+        raise ValueError(f"{name} must be None or a dict with a 'name' and its options, got {options!r}")
+    return disturbances.spelled_out(**options)
+
+
 def _head(name: str, value: str | None) -> str | None:
     if value is None:
         return None
@@ -86,7 +97,7 @@ FIELD_CHECKS = {
     "threshold": lambda name, value: None if value is None else checks.number(name, value),
     "hidden": _widths, "head": _head, "epochs": checks.whole, "episodes_per_update": checks.whole,
     "window": checks.whole, "evaluate_every": checks.whole, "max_episodes": checks.whole,
-    "env": _environment,
+    "env": _environment, "disturbance": _disturbance,
 }
 
 
@@ -97,7 +108,7 @@ class RunConfig:
     A normalizer is a dict of its name and options for `normalizers.make`; what is left out is filled in here.
     """
 
-    env: str  # gymnasium id, "package.module:Id-v0" for one of your own; a flat Box observation
+    env: str  # gymnasium id, "package.module:Id-v0" for one of your own; a flat Box or counts as observation
     algorithm: Literal["reinforce", "actor_critic", "gae", "ppo"]  # how episodes become an update
     normalizer: dict = field(default_factory=lambda: {"name": "zscore"})  # at the door of the returns, or see `signal`
     signal: Literal["returns", "advantages"] = "returns"  # "advantages" moves `normalizer` to the other door (R8)
@@ -107,6 +118,7 @@ class RunConfig:
     # the advantages are in these units too
     reward_normalizer: dict | None = None  # one at the door of the rewards, before anything is summed up
     reward_scale: float = 1.0  # what rewards are multiplied by before they are told; recorded returns are without it
+    disturbance: dict | None = None  # what happens to rewards or actions (see `disturbances`); recorded are clean ones
 
     gamma: float = 0.99  # discount of the returns
     lam: float = 0.99  # λ of the GAE advantages; 1 is Monte Carlo
@@ -141,6 +153,16 @@ class RunConfig:
                              f"place, got {self.advantage_normalizer!r}")
         if self.value_scale and self.algorithm == "reinforce":
             raise ValueError(f"value_scale must be None with reinforce, which has no critic, got {self.value_scale!r}")
+        if self.disturbance:
+            self._check_disturbance()
+
+    def _check_disturbance(self) -> None:
+        from kscore.rl import disturbances, environments
+
+        actions = environments.check(self.env)
+        if disturbances.make(**self.disturbance).discrete and not hasattr(actions, "n"):
+            raise ValueError(f"disturbance must leave the actions of {self.env} alone, which are not discrete, got "
+                             f"{self.disturbance!r}")
 
     @classmethod
     def preset(cls, env: str, algorithm: str) -> Self:
@@ -165,6 +187,15 @@ def _continuous(**own: object) -> dict[str, dict]:
     return {"": shared | own, "actor_critic": z_scored, "gae": z_scored, "ppo": z_scored}
 
 
+def _terminal(**own: object) -> dict[str, dict]:
+    """Return the preset of a short task that pays at its end only.
+
+    Nothing is dropped, and the advantages are not Z-Scored by the episode: of one step that would leave nothing.
+    """
+    shared = {"hidden": (128,), "activation": "relu", "dropout": 0.0, "learning_rate": 0.003}
+    return {"": shared | own}
+
+
 PRESETS: dict[str, dict[str, dict]] = {
     "CartPole-v1": {
         "": {"threshold": 475.0, "max_episodes": 500, "hidden": (128,), "activation": "relu", "dropout": 0.5,
@@ -179,6 +210,16 @@ PRESETS: dict[str, dict[str, dict]] = {
         "gae": {"normalize_advantages": True},
         "ppo": {"normalize_advantages": True, "policy_reduction": "mean"},
     },
+    "Acrobot-v1": {
+        "": {"threshold": -100.0, "max_episodes": 300, "hidden": (128,), "activation": "relu", "dropout": 0.0,
+             "learning_rate": 0.003},
+        "gae": {"normalize_advantages": True},
+        "ppo": {"normalize_advantages": True, "policy_reduction": "mean", "learning_rate": 0.001},
+    },
+    "FrozenLake-v1": _terminal(threshold=0.7, max_episodes=8000, evaluate_every=5),
+    "kscore.rl.tasks:DryLake-v1": _terminal(threshold=0.9, max_episodes=1000),
+    "kscore.rl.tasks:TimedBlackjack-v1": _terminal(threshold=None, max_episodes=3000, hidden=(), learning_rate=0.01),
+    "kscore.rl.tasks:Bandit-v0": _terminal(threshold=0.9, max_episodes=1000, window=100),
     "Pendulum-v1": _continuous(threshold=-250.0, max_episodes=1000, gamma=0.9),
     "LunarLanderContinuous-v3": _continuous(threshold=200.0, max_episodes=600),
     "BipedalWalker-v3": _continuous(threshold=300.0, max_episodes=1000),
@@ -187,4 +228,9 @@ PRESETS: dict[str, dict[str, dict]] = {
 }
 """The settings of each environment, "" for all algorithms, then what an algorithm adds. Those of CartPole and
 LunarLander are the released ones (commit 5667b45; the cap of 1,500 episodes is ours). Thresholds of continuous tasks
-are gymnasium's; Pendulum, which has none, got its own. An environment of your own gets a preset by an entry here."""
+are gymnasium's; Pendulum, which has none, got its own. An environment of your own gets a preset by an entry here.
+
+Acrobot keeps CartPole's network; at its rate and dropout most runs were stuck at the worst return. On FrozenLake one
+step in three goes where it was meant to, and few runs arrive at all; on the dry lake every step does, so that chance is
+in the learning alone. A hand of Blackjack is worth -1, 0 or 1 and the best policy about -0.05: no window is long enough
+for a threshold, its outcome is the mean evaluation return."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit, TransformAction
+from gymnasium.wrappers import FlattenObservation, OrderEnforcing, PassiveEnvChecker, TimeLimit, TransformAction
 
 if TYPE_CHECKING:  # a configuration checks its environment here, and does not need torch for it
     from kscore.rl.networks import Dropout, Masks
@@ -44,23 +44,36 @@ def make(env: str, seed: int) -> Environment:
     """Make an environment by its gymnasium id, seeded once; refuse what these policies cannot act in.
 
     The wrappers that gymnasium adds only check, or count steps; they are taken off, and `play` keeps the time limit.
+    Observations that count something, or several things, become ones and zeros: a 1 in the place of each number.
     """
     made = _registered(env)
-    space, limit = made.observation_space, made.spec.max_episode_steps
+    limit = made.spec.max_episode_steps
     if env.rpartition(":")[2] != made.spec.id:
         raise ValueError(f"env must name its version, because another gymnasium may mean another one; "
                          f"{env} means {made.spec.id} here")
-    if not isinstance(space, gym.spaces.Box) or len(space.shape) != 1:
-        raise ValueError(f"env must have a flat Box of numbers as observation, because the networks are multilayer "
-                         f"perceptrons without an encoder for images or structures; {env} has {space}")
     if limit is None:
         raise ValueError(f"env must have a time limit, because an update waits for the end of an episode; "
                          f"register {env} with max_episode_steps")
     while isinstance(made, TimeLimit | OrderEnforcing | PassiveEnvChecker):
         made = made.env
-    made = _in_plain_actions(made, env)
+    made = _in_plain_actions(_in_flat_observations(made, env), env)
     made.reset(seed=seed)
-    return Environment(made, space.shape[0], made.action_space, limit)
+    return Environment(made, made.observation_space.shape[0], made.action_space, limit)
+
+
+COUNTS = gym.spaces.Discrete, gym.spaces.MultiDiscrete, gym.spaces.MultiBinary
+
+
+def _in_flat_observations(made: gym.Env, env: str) -> gym.Env:
+    """Let observations be flat arrays of numbers; refuse images and structures."""
+    space = made.observation_space
+    if isinstance(space, gym.spaces.Box) and len(space.shape) == 1:
+        return made
+    if not all(isinstance(part, COUNTS) for part in (space if isinstance(space, gym.spaces.Tuple) else [space])):
+        raise ValueError(f"env must have a flat Box of numbers as observation, or counts that can be written as ones "
+                         f"and zeros, because the networks are multilayer perceptrons without an encoder for images or "
+                         f"structures; {env} has {space}")
+    return FlattenObservation(made)
 
 
 def _in_plain_actions(made: gym.Env, env: str) -> gym.Env:
@@ -104,9 +117,11 @@ class PlainActions(gym.Wrapper):
 
 
 @cache
-def check(env: str) -> None:
-    """Refuse, with the reason, an environment that cannot be played; what has passed once is not made again."""
-    make(env, seed=0).env.close()
+def check(env: str) -> gym.Space:
+    """Return the actions of an environment, or refuse it with the reason; what has passed once is not made again."""
+    made = make(env, seed=0)
+    made.env.close()
+    return made.actions
 
 
 def _registered(env: str) -> gym.Env:

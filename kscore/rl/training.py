@@ -18,14 +18,14 @@ import numpy as np
 import torch
 
 from kscore import checks, provenance
-from kscore.rl import environments
+from kscore.rl import disturbances, environments
 from kscore.rl.algorithms import ALGORITHMS, Adam, Agent, Batch, normalization, units_of
 from kscore.rl.config import PROTOCOL_VERSION, RunConfig
 from kscore.rl.environments import Diverged
 from kscore.rl.networks import Dropout, Memory, Network
 from kscore.rl.policies import Policy, head_for
 
-STREAMS = ("training environment", "evaluation environment", "initialization", "actions", "dropout")
+STREAMS = ("training environment", "evaluation environment", "initialization", "actions", "dropout", "disturbance")
 """The independent random streams of a run: stream i of a seed is `np.random.default_rng([seed, i])`."""
 
 EPISODE_KINDS = {"train": "a training", "eval": "an evaluation"}
@@ -65,6 +65,10 @@ class History:
 Progress = Callable[[History, Policy], None]
 """Called after every update with what the run has seen so far and the policy as it is now."""
 
+Watch = Callable[[History, Batch, Policy], None]
+"""Called before every update with what the run has seen so far, the episodes that it is about to learn from, and the
+policy that played them."""
+
 
 def arrived(returns: list[float], config: RunConfig) -> bool:
     """Say whether the mean of the last returns has reached the threshold."""
@@ -75,7 +79,7 @@ def arrived(returns: list[float], config: RunConfig) -> bool:
 
 
 @np.errstate(over="ignore", invalid="ignore")  # a run that diverges says so in its record
-def train(config: RunConfig, seed: int, progress: Progress | None = None) -> dict:
+def train(config: RunConfig, seed: int, progress: Progress | None = None, watch: Watch | None = None) -> dict:
     """Train until the stopping rule is met, the cap is reached or something diverges; return the record.
 
     With `stop` off, a run that has met its criterion goes on to the cap and is "solved" all the same.
@@ -86,20 +90,26 @@ def train(config: RunConfig, seed: int, progress: Progress | None = None) -> dic
     config and seed give the same record.
     """
     start, seed = time.perf_counter(), checks.seed("seed", seed)
-    training_seed, evaluation_seed, initialization, actions, dropout = _streams(seed)
+    training_seed, evaluation_seed, initialization, actions, dropout, disturbance = _streams(seed)
+    history, updates, status, reason = History(), 0, "censored", None
     training = environments.make(config.env, int(training_seed.integers(2**31)))
+    training = disturbances.put_on(training, config.disturbance, lambda: history.episodes + 1, disturbance)
     evaluation = environments.make(config.env, int(evaluation_seed.integers(2**31)))
+    evaluation = disturbances.put_on(evaluation, config.disturbance, lambda: history.episodes)
     agent = make_agent(config, training.observation_size, training.actions, initialization, dropout)
     policy, normalize, learn = Policy(agent.actor, agent.head), normalization(config), ALGORITHMS[config.algorithm]
-    history, updates, status, reason = History(), 0, "censored", None
     try:
         with one_thread():
             while history.episodes < config.max_episodes and not (config.stop and status == "solved"):
                 episodes = []
                 for _ in range(min(config.episodes_per_update, config.max_episodes - history.episodes)):
                     episodes.append(environments.play(training, policy, actions, agent.dropout))
-                    history.add("train", sum(episodes[-1].rewards), len(episodes[-1].rewards))
-                learn(agent, Batch.of(episodes, config.reward_scale), normalize, config)
+                    rewards = disturbances.clean_rewards(training, episodes[-1])
+                    history.add("train", sum(rewards), len(rewards))
+                batch = Batch.of(episodes, config.reward_scale)
+                if watch is not None:
+                    watch(history, batch, policy)
+                learn(agent, batch, normalize, config)
                 updates += 1
                 if updates % config.evaluate_every == 0:
                     history.add("eval", *environments.evaluate(evaluation, policy))

@@ -19,7 +19,7 @@ Key = tuple[bytes, int]
 CRITERIA = ("evaluation", "training")  # which returns have to reach the threshold
 
 LATER = {"advantage_normalizer": None, "value_scale": None, "head": None, "episodes_per_update": 1,
-         "reward_normalizer": None, "reward_scale": 1.0, "stop": True}
+         "reward_normalizer": None, "reward_scale": 1.0, "stop": True, "disturbance": None}
 """Settings that came after the first recorded runs, with the value that leaves everything as it was."""
 
 LATER_OPTIONS: dict[str, dict[str, object]] = {}
