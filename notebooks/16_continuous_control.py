@@ -586,8 +586,8 @@ figures.caption(
     "Mean area over tuning seeds, with a dot for each seed. Chosen: "
     + ". ".join(f"{title}: {words}" for title, words in rates_told.items())
     + f". At the edge of what was tried: {'; '.join(edge) or 'none'}. In {clear} of "
-    f"{len(chosen)} cases the chosen rate is the best one on every single seed; with so "
-    "few seeds, another choice might have come out.",
+    f"{len(chosen)} cases the chosen rate is the best one on every single seed; with "
+    "so few seeds, another choice might have come out.",
     alt="Two panels: the area of five arms against the learning rate, Pendulum and "
     "LunarLander, with the areas of single seeds as dots. Most lines have their top in "
     "the middle.")
@@ -700,13 +700,13 @@ figures.show(fig)
 def told_of(word: str, title: str, table: pd.DataFrame = better) -> str:
     """Return the arms of C1 that got a word on a task."""
     return ", ".join(named[name[2]] for name, verdict in table.verdict.items()
-                     if name[:2] == (C1, title) and verdict == word) or "no arm"
+                     if name[:2] == (C1, title) and verdict == word) or "none"
 
 
 figures.caption(
     "By how much the area of an arm exceeds that of the per-episode Z-Score (C1), and "
     "that of the episode filter that of reward scaling (C2), with 95 % intervals. "
-    + " ".join(f"{title}: better are {told_of('better', title)}; worse, "
+    + " ".join(f"{title}: better, {told_of('better', title)}; worse, "
                f"{told_of('worse', title)}." for title in settled),
     alt="Two forest plots of differences in area, Pendulum above LunarLander, around a "
     "dotted line at zero. " + " ".join(
@@ -1185,9 +1185,9 @@ assert np.isclose(ahead, np.mean(first)), (
 def c2(title: str) -> str:
     """Return how the episode filter does against reward scaling, in words."""
     name = C2, title, "episode_both", "reward_scale"
-    return (f"on {title} by area {better.verdict[name]} "
-            f"({by_area[name].difference:z.0f}), faster: {faster.verdict[name]} "
-            f"({by_time[name].factor:.2f})")
+    return (f"on {title} by area, {better.verdict[name]} "
+            f"({by_area[name].difference:z.0f}); that it is faster "
+            f"{faster.verdict[name]} ({by_time[name].factor:.2f})")
 
 
 Markdown(
@@ -1196,12 +1196,12 @@ Markdown(
     "tells the critic something else about the same state in every episode, so that "
     f"angle and speed explain {share['zscore']:.0%} of its targets on one run of "
     f"Pendulum, and {share['running']:.0%} of those of a running one. "
-    f"With {seeds} seeds per arm, each arm at its own learning rate, and by area: "
-    + "; ".join(f"on {title}, better than the per-episode Z-Score are "
-                f"{told_of('better', title)}, and worse {told_of('worse', title)}"
-                for title in settled)
-    + ". Faster to the threshold than it are "
-    + "; ".join(f"on {title}, {told_of('holds', title, faster)}" for title in settled)
+    f"We compared areas over {seeds} seeds per arm, each arm at its own rate. "
+    + " ".join(f"On {title}, better than the per-episode Z-Score: "
+               f"{told_of('better', title)}; worse: {told_of('worse', title)}."
+               for title in settled)
+    + " Faster to the threshold than the per-episode Z-Score "
+    + "; ".join(f"on {title}: {told_of('holds', title, faster)}" for title in settled)
     + ". The episode filter against reward scaling: " + "; ".join(map(c2, settled))
     + ".")
 
