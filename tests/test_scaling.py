@@ -133,6 +133,32 @@ def test_a_scale_that_is_nothing_beside_the_returns_is_not_taken(name):
     assert scaling.known.scale >= 0.1 * known  # a Z-Score of one return would divide by 1e-8
 
 
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("gap", [1, 30, 300])
+def test_however_long_nothing_is_paid_the_next_reward_does_not_spike(name, gap):
+    """Rewards at a goal that is seldom reached: a normalizer that forgets would have nothing left to divide by."""
+    scaling, rng, scaled = RewardScaling(name, gamma=0.99), np.random.default_rng(gap), []
+    for _ in range(4):
+        scaled.append(play(scaling, [0.0] * int(rng.integers(5, 20)) + [1.0])[-1])
+        for _ in range(gap):
+            assert not play(scaling, np.zeros(rng.integers(5, 20))).any()
+    assert max(scaled) < 70  # what Gymnasium's wrapper makes of the first reward of all; it was 1e8
+
+
+def test_episodes_that_paid_nothing_count_as_long_as_they_do_not_take_the_scale_away():
+    scaling, expected = RewardScaling("running", gamma=0.9), normalizers.make("running")
+    for k in range(12):
+        rewards = np.array([0.0, 0.0, float(k % 2)])
+        play(scaling, rewards)
+        expected.learn(discounted_returns(rewards, 0.9))
+    assert scaling.known.normalizer == expected and scaling.known.count == 12
+    scale = scaling.known.scale
+    for _ in range(1000):
+        play(scaling, [0.0, 0.0])
+    assert scaling.known.scale == scale
+    assert scale / 2 <= scaling.known.normalizer.recall(None).scale < 0.52 * scale
+
+
 def test_nothing_of_an_episode_reaches_the_next():
     scaling, seen = watched(gamma=0.5)
     for rewards in ([1.0, 1.0, -100.0], [2.0, 4.0]):
@@ -357,6 +383,12 @@ def test_a_reward_that_is_no_finite_number_is_refused_and_changes_nothing(reward
         scaling.step([1.0, reward], [True, True])
     scaling.step([2.0, 2.0], [True, False])
     assert seen[0][1] == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("rewards", [["a", 1.0], [1j, 1.0], [10**400, 1.0], [[1.0], [1.0, 2.0]], [{}, 1.0]])
+def test_a_reward_that_is_no_number_is_named(rewards):
+    with pytest.raises(ValueError, match="rewards must be numbers, got"):
+        RewardScaling(lanes=2).step(rewards, [False, False])
 
 
 def test_large_rewards_that_are_allowed_are_scaled():

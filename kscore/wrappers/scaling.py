@@ -26,6 +26,7 @@ from kscore.normalizers import NoNormalizer, Normalizer, RewardScale, Symlog
 
 SMALLEST = 1 / checks.LARGEST  # nothing is divided by less: no reward becomes infinite
 NEGLIGIBLE = 1e-6  # a scale that is a smaller share of the returns is that of equal ones
+LEAST_LEFT = 0.5  # of the scale, after however many episodes in a row that paid nothing
 
 Named = str | Mapping[str, object] | Normalizer
 """A normalizer by its name, by its name and options, {"name": ..., ...}, or itself."""
@@ -58,6 +59,21 @@ def discounted_returns(rewards: Sequence[float], gamma: float) -> np.ndarray:
         G = reward + gamma * G
         returns.append(G)
     return np.array(returns[::-1])
+
+
+def write_whole(path: str | os.PathLike, content: bytes) -> None:
+    """Write a file in one piece: a reader finds the old file or the new one, and a failure leaves the old one."""
+    path = Path(path)
+    draft = path.with_name(f".{path.name}.{uuid4().hex}")
+    try:
+        with draft.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
 
 
 class ReturnScale:
@@ -116,20 +132,25 @@ class ReturnScale:
         """Learn from a whole episode: from its returns, or from its rewards where the normalizer adds them up itself.
 
         As long as all returns have been equal, and where a scale is nothing beside the returns, nothing is known of how
-        far they are spread, and the scale stays what it was.
+        far they are spread, and the scale stays what it was. So it does after an episode that paid nothing; and where
+        many in a row would have a normalizer forget how large returns are, so that the next reward is a spike, it
+        learns from no more of them than halve its scale.
         """
         returns = discounted_returns(rewards, self._gamma)
         seen = np.array(rewards) if isinstance(self.normalizer, RewardScale) else returns
+        size = math.sqrt(returns.dot(returns) / len(returns))
+        before = self.normalizer.state_dict() if self.scale and not size else {}
         if not self.normalizer.frozen:
             self.normalizer.learn(seen)
         self.first = self.first if self.count else float(returns[0])
         self.count += 1
         scale = self.normalizer.recall(seen).scale
         scale = float(scale if isinstance(scale, float) else np.ravel(scale)[-1])
-        size = math.sqrt(returns.dot(returns) / len(returns))
         spread = self.scale or (returns != self.first).any()
-        if spread and max(NEGLIGIBLE * size, SMALLEST) < scale < math.inf:
+        if size and spread and max(NEGLIGIBLE * size, SMALLEST) < scale < math.inf:
             self.scale = scale
+        if before and scale < LEAST_LEFT * self.scale:
+            self.normalizer.load_state_dict(before)
 
     def state_dict(self) -> dict[str, object]:
         """Return what was learned, as plain numbers, lists and dicts that survive JSON."""
@@ -224,17 +245,7 @@ class RewardScaling:
 
     def save(self, path: str | os.PathLike) -> None:
         """Write what was learned to a file of JSON, in one piece: a reader finds the old file or the new one."""
-        path = Path(path)
-        draft = path.with_name(f".{path.name}.{uuid4().hex}")
-        try:
-            with draft.open("w", encoding="utf-8") as file:
-                json.dump(self.state_dict(), file, allow_nan=False)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(draft, path)
-        except BaseException:
-            draft.unlink(missing_ok=True)
-            raise
+        write_whole(path, json.dumps(self.state_dict(), allow_nan=False).encode())
 
     def load(self, path: str | os.PathLike) -> None:
         """Go on from what was saved to a file; a bad file changes nothing."""
@@ -245,7 +256,10 @@ class RewardScaling:
         self.load_state_dict(state)
 
     def _checked(self, rewards: np.ndarray) -> np.ndarray:
-        checked = np.array(rewards, float)
+        try:
+            checked = np.array(rewards, float)
+        except (TypeError, ValueError, OverflowError):
+            raise ValueError(f"rewards must be numbers, got {rewards!r:.200}") from None
         if checked.shape != (self.lanes,):
             raise ValueError(f"rewards must have the shape ({self.lanes},), got {checked.shape}")
         if not checked.dot(checked) <= checks.LARGEST**2:  # also where one is NaN: which one is asked only then
