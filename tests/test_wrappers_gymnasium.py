@@ -1,6 +1,7 @@
 """Gymnasium's interface is kept: one environment or many, every mode of autoreset, specs, freezing, saving."""
 
 import warnings
+from dataclasses import dataclass
 
 import gymnasium as gym
 import numpy as np
@@ -9,9 +10,9 @@ from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import Autoreset, RecordEpisodeStatistics, TimeLimit
-from outside import Watching
+from outside import LevelAndSlope, Watching
 
-from kscore.normalizers import NORMALIZERS, make
+from kscore.normalizers import NORMALIZERS, Normalizer, Scaling, make
 from kscore.wrappers.gymnasium import NormalizeReward, VectorNormalizeReward
 from kscore.wrappers.scaling import ReturnScale
 
@@ -138,7 +139,8 @@ def test_freezing_is_told_as_in_gymnasium():
     assert env.update_running_mean is False
     scaled = play(env, 2)
     assert env.state_dict() == before and np.allclose(scaled[0], np.array(EPISODES[2]) / env.return_rms.scale)
-    env.update_running_mean = True
+    env.update_running_mean = np.bool_(True)  # a comparison of numbers
+    assert env.update_running_mean is True
     play(env, 1)
     assert env.return_rms.count == 3
     with pytest.raises(ValueError, match="update_running_mean must be True or False, got 1"):
@@ -160,6 +162,31 @@ def test_a_normalizer_of_ones_own_is_used_and_its_copy_is_in_the_spec():
     play(env, 1)
     again = gym.make(env.spec)
     assert normalizer.count == 3 and again.return_rms.normalizer.count == 0
+
+
+@pytest.mark.parametrize("normalizer", [make("ema", decay=0.5), make("episode"), LevelAndSlope(drift=(0.5, 0.1))])
+def test_environments_made_from_one_spec_have_a_normalizer_each(normalizer):
+    spec = NormalizeReward(gym.make("Script-v0"), normalizer).spec
+    for own in (spec, EnvSpec.from_json(spec.to_json())):
+        one, other = gym.make(own), gym.make(own)
+        play(one, 2)
+        assert other.state_dict() == gym.make(own).state_dict() != one.state_dict()
+        assert repr(other.return_rms.normalizer) == repr(normalizer)
+
+
+def test_a_spec_keeps_a_normalizer_that_its_name_would_not_make():
+    learned, frozen = make("running"), make("running")
+    learned.learn(np.array([1.0, 2.0]))
+    frozen.frozen = True
+
+    @dataclass
+    class Local(Normalizer):
+        def recall(self, returns):
+            return Scaling(0.0, 2.0)
+
+    for normalizer in (learned, frozen, Local()):
+        again = gym.make(NormalizeReward(gym.make("Script-v0"), normalizer).spec).return_rms.normalizer
+        assert again == normalizer and again is not normalizer
 
 
 def test_statistics_inside_see_the_rewards_as_they_are():

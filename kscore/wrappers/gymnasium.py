@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from kscore import checks
+from kscore.normalizers import NORMALIZERS, Normalizer, make, option_names, spelled_out
 from kscore.wrappers.scaling import Named, ReturnScale, RewardScaling
 
 try:
@@ -27,6 +28,23 @@ try:
 except ImportError as error:
     raise ImportError("kscore.wrappers.gymnasium needs Gymnasium, which is not installed: "
                       "pip install 'kscore[gymnasium]'") from error
+
+
+def _named(normalizer: Named) -> Named:
+    """Return a Normalizer that is as it was made by its name and options, for a spec: each environment has its own.
+
+    One that has learned, is frozen, or is of a class that cannot be imported is itself what a spec has to hold.
+    """
+    if not isinstance(normalizer, Normalizer):
+        return normalizer
+    kind = type(normalizer)
+    name = next((name for name, own in NORMALIZERS.items() if own is kind), f"{kind.__module__}:{kind.__qualname__}")
+    try:
+        named = spelled_out(name, **{option: getattr(normalizer, option) for option in option_names(name)})
+    except ValueError:
+        return normalizer
+    new = make(**named)
+    return named if (new.frozen, new.state_dict()) == (normalizer.frozen, normalizer.state_dict()) else normalizer
 
 
 class _Scaled:
@@ -41,7 +59,8 @@ class _Scaled:
 
     @update_running_mean.setter
     def update_running_mean(self, setting: bool) -> None:
-        self.scaling.frozen = not checks.flag("update_running_mean", setting)
+        self.scaling.frozen = not checks.flag("update_running_mean",
+                                              setting.item() if isinstance(setting, np.bool_) else setting)
 
     @property
     def gamma(self) -> float:
@@ -87,7 +106,7 @@ class NormalizeReward(_Scaled, gym.Wrapper[ObsType, ActType, ObsType, ActType], 
     """
 
     def __init__(self, env: gym.Env[ObsType, ActType], normalizer: Named = "episode", gamma: float = 0.99) -> None:
-        gym.utils.RecordConstructorArgs.__init__(self, normalizer=normalizer, gamma=gamma)
+        gym.utils.RecordConstructorArgs.__init__(self, normalizer=_named(normalizer), gamma=gamma)
         gym.Wrapper.__init__(self, env)
         self.scaling = RewardScaling(normalizer, 1, gamma)
         self.raw_reward = 0.0
@@ -129,7 +148,7 @@ class VectorNormalizeReward(_Scaled, VectorWrapper[ObsType, ActType, ObsType, Ac
 
     def __init__(self, env: VectorEnv[ObsType, ActType, np.ndarray], normalizer: Named = "episode",
                  gamma: float = 0.99) -> None:
-        gym.utils.RecordConstructorArgs.__init__(self, normalizer=normalizer, gamma=gamma)
+        gym.utils.RecordConstructorArgs.__init__(self, normalizer=_named(normalizer), gamma=gamma)
         VectorWrapper.__init__(self, env)
         self.scaling = RewardScaling(normalizer, self.num_envs, gamma)
         self.raw_reward = np.zeros(self.num_envs)
