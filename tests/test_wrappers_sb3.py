@@ -13,7 +13,7 @@ from gymnasium import spaces
 from outside import Watching
 from stable_baselines3 import A2C, DQN, PPO
 from stable_baselines3.common.buffers import RolloutBuffer
-from stable_baselines3.common.callbacks import CallbackList, EvalCallback
+from stable_baselines3.common.callbacks import BaseCallback, CallbackList, EvalCallback
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import (
@@ -138,6 +138,7 @@ def test_normalizing_from_outside_goes_by_the_newest_scale_and_learns_nothing():
     np.testing.assert_allclose(scaled, rewards / env.ret_rms.scale, rtol=1e-6)
     np.testing.assert_allclose(env.unnormalize_reward(scaled), rewards, rtol=1e-6)
     assert env.normalize_reward(np.array([1e6, -1e6])).tolist() == [2.0, -2.0]
+    assert env.normalize_reward(0.1) == scaled[0, 0]  # one number, as there
     assert env.ret_rms.state_dict() == before
     latest = go(env, 1)[0]
     np.testing.assert_allclose(env.normalize_reward(env.get_original_reward()), latest, rtol=1e-6)
@@ -197,6 +198,25 @@ def test_a_pickle_holds_no_environment_and_a_plain_vec_normalize_is_refused(tmp_
     VecNormalize(lanes(3)).save(tmp_path / "theirs.pkl")
     with pytest.raises(ValueError, match="load_path must name a file of a VecKScore, got .*theirs.pkl.* VecNormalize"):
         VecKScore.load(tmp_path / "theirs.pkl", lanes(3))
+
+
+def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path):
+    path, env = tmp_path / "vec.pkl", VecKScore(lanes(3))
+    env.save(path)
+    whole = path.read_bytes()
+    env.ret_rms.normalizer.kept = lambda: None  # cannot be pickled
+    with pytest.raises((AttributeError, pickle.PicklingError)):
+        env.save(path)
+    assert path.read_bytes() == whole and [*tmp_path.iterdir()] == [path]
+
+
+@pytest.mark.parametrize("change", [lambda whole: b"", lambda whole: whole[:200], lambda whole: b"hello",
+                                    lambda whole: b'{"scale": 1}', lambda whole: whole.replace(b"kscore", b"kscorf")])
+def test_a_file_that_is_damaged_or_of_another_kind_is_told(tmp_path, change):
+    VecKScore(lanes(3)).save(tmp_path / "vec.pkl")
+    (tmp_path / "bad.pkl").write_bytes(change((tmp_path / "vec.pkl").read_bytes()))
+    with pytest.raises(ValueError, match="load_path must name a file of a VecKScore, got .*bad.pkl'"):
+        VecKScore.load(tmp_path / "bad.pkl", lanes(3))
 
 
 def test_what_was_learned_can_be_had_without_a_pickle():
@@ -455,6 +475,46 @@ def test_who_does_not_say_where_time_limits_are_is_warned_once_and_gets_an_outpu
         limited(3, 0.5, state=STATE)  # nothing ended
 
 
+class Stops(BaseCallback):
+    """Stop after some steps, in the middle of a rollout."""
+
+    def __init__(self, steps):
+        super().__init__()
+        self.steps = steps
+
+    def _on_step(self):
+        return self.n_calls < self.steps
+
+
+def test_what_was_said_of_an_unfinished_rollout_does_not_count_for_the_next():
+    model = A2C("MlpPolicy", lanes(4, cut=True, alike=True), n_steps=6, gamma=0.5, device="cpu", seed=0,
+                rollout_buffer_class=NormalizedRolloutBuffer, rollout_buffer_kwargs={"normalizer": "outside:Fixed"})
+    model.rollout_buffer.load_state_dict(STATE)
+    model.learn(6, callback=[KeepScores(), Stops(4)])  # the fourth step is cut off, and never comes to the buffer
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.learn(6)
+    assert model.rollout_buffer.rewards[0] == 1.0
+
+
+def test_who_stops_saying_where_time_limits_are_is_warned():
+    model = A2C("MlpPolicy", lanes(4, cut=True), n_steps=6, device="cpu", rollout_buffer_class=NormalizedRolloutBuffer)
+    model.learn(12, callback=KeepScores())
+    with pytest.warns(UserWarning, match=r"callback=KeepScores\(\)") as told:
+        model.learn(24)
+    assert len([one for one in told if "KeepScores" in str(one.message)]) == 1
+
+
+def test_models_that_are_made_alike_do_not_learn_from_each_other():
+    normalizer = make("running")
+    options = {"device": "cpu", "rollout_buffer_class": NormalizedRolloutBuffer,
+               "rollout_buffer_kwargs": {"normalizer": normalizer, "advantage_normalizer": normalizer}}
+    first = A2C("MlpPolicy", lanes(4), **options).learn(5, callback=KeepScores())
+    second = A2C("MlpPolicy", lanes(4), **options)
+    assert first.rollout_buffer.normalizer.count == first.rollout_buffer.advantage_normalizer.count == 5
+    assert second.rollout_buffer.normalizer.count == normalizer.count == 0
+
+
 def test_every_stretch_of_an_episode_is_a_series():
     model = PPO("MlpPolicy", lanes(4, 3, alike=True), n_steps=6, batch_size=12, n_epochs=1, gamma=0.0, gae_lambda=1.0,
                 device="cpu", rollout_buffer_class=NormalizedRolloutBuffer,
@@ -552,3 +612,13 @@ def test_bad_input_gets_a_sentence():
     buffer.add(np.zeros((1, 2)), np.zeros(1), np.array([np.nan]), np.ones(1), torch.zeros(1), torch.zeros(1))
     with pytest.raises(ValueError, match="returns must be finite"):
         buffer.compute_returns_and_advantage(torch.zeros(1), np.zeros(1, bool))
+
+
+def test_returns_that_are_not_finite_teach_nothing():
+    buffer = NormalizedRolloutBuffer(1, Pays().observation_space, spaces.Discrete(2), "cpu", n_envs=2,
+                                     normalizer="running")
+    buffer.add(np.zeros((2, 2)), np.zeros(2), np.array([1.0, np.nan]), np.ones(2), torch.ones(2), torch.zeros(2))
+    before = buffer.state_dict()
+    with pytest.raises(ValueError, match=r"returns must be finite .* got nan at index \(0, 1\)"):
+        buffer.compute_returns_and_advantage(torch.zeros(2), np.zeros(2, bool))
+    assert buffer.state_dict() == before and buffer.values.tolist() == [[1.0, 1.0]]

@@ -17,6 +17,7 @@
     True
 """
 
+import os
 import pickle
 import warnings
 from collections.abc import Iterator, Mapping
@@ -28,7 +29,7 @@ import numpy as np
 from kscore import checks
 from kscore.normalizers import Normalizer, Symlog
 from kscore.normalizers.base import symexp
-from kscore.wrappers.scaling import Named, ReturnScale, RewardScaling, make_normalizer
+from kscore.wrappers.scaling import Named, ReturnScale, RewardScaling, make_normalizer, write_whole
 
 try:
     import torch
@@ -106,7 +107,7 @@ class VecKScore(VecNormalize):
 
     def normalize_reward(self, reward: np.ndarray) -> np.ndarray:
         """Return rewards, of any shape, as they would be scaled in an episode that began now; nothing is learned."""
-        return self._clipped(reward / self.ret_rms.divisor) if self.norm_reward else reward.astype(np.float32)
+        return self._clipped(np.divide(reward, self.ret_rms.divisor)) if self.norm_reward else reward.astype(np.float32)
 
     def unnormalize_reward(self, reward: np.ndarray) -> np.ndarray:
         """Return rewards as they were before `normalize_reward`, where it did not clip them."""
@@ -129,11 +130,19 @@ class VecKScore(VecNormalize):
         del state["_scaling"]  # episodes under way; what was learned is in `ret_rms`
         return state
 
+    def save(self, save_path: str | os.PathLike) -> None:
+        """Save what was learned and all settings, in one piece: a reader finds the old file or the new one."""
+        write_whole(save_path, pickle.dumps(self))
+
     @staticmethod
-    def load(load_path: str, venv: VecEnv) -> "VecKScore":
+    def load(load_path: str | os.PathLike, venv: VecEnv) -> "VecKScore":
         """Load what `save` has saved, and wrap a vector environment; as any pickle, load only what you trust."""
         with open(load_path, "rb") as file:
-            loaded = pickle.load(file)
+            try:
+                loaded = pickle.load(file)
+            except Exception as error:  # what is no pickle, or half of one, can raise nearly anything
+                raise ValueError(f"load_path must name a file of a VecKScore, got {str(load_path)!r}, which cannot be "
+                                 f"read: {type(error).__name__}: {error}") from error
         if not isinstance(loaded, VecKScore):
             raise ValueError(f"load_path must name a file of a VecKScore, got {str(load_path)!r} with a "
                              f"{type(loaded).__name__}")
@@ -144,7 +153,8 @@ class VecKScore(VecNormalize):
 class _Normalized:
     """What the buffers share, for observations that are arrays and for those that are dicts.
 
-    `normalizer` and `advantage_normalizer` are names, dicts of a name and options, Normalizers, or None; `by` says what
+    `normalizer` and `advantage_normalizer` are names, dicts of a name and options, Normalizers, or None. A Normalizer
+    is copied: `rollout_buffer_kwargs` may serve several models, and none of them learns from another. `by` says what
     counts as one series: "episode", the stretch of an episode in a lane of the rollout, or "rollout", all of it.
     """
 
@@ -153,13 +163,18 @@ class _Normalized:
                  normalizer: Named | None = "episode", advantage_normalizer: Named | None = None,
                  by: Literal["episode", "rollout"] = "episode") -> None:
         super().__init__(buffer_size, observation_space, action_space, device, gae_lambda, gamma, n_envs)
-        self.normalizer = None if normalizer is None else make_normalizer(normalizer)
-        self.advantage_normalizer = None if advantage_normalizer is None else make_normalizer(advantage_normalizer)
+        self.normalizer, self.advantage_normalizer = (
+            None if one is None else make_normalizer(deepcopy(one)) for one in (normalizer, advantage_normalizer))
         self.by = checks.choice("by", by, ("episode", "rollout"))
         self.centre, self.scale = 0.0, 1.0  # the units that the critic's outputs are in: value = centre + scale output
         self.fresh = True  # nothing was learned or loaded yet
+        self._warned = False
+
+    def reset(self) -> None:
+        """Make room for a rollout; what was said of one that was left unfinished does not count for it."""
         self._limits: tuple[np.ndarray, np.ndarray] | None = None  # the last rewards, and which were cut off
-        self._told = False  # somebody says where time limits were
+        self._told = False  # somebody says where time limits are
+        super().reset()
 
     def values_of(self, outputs: np.ndarray) -> np.ndarray:
         """Return the values, in units of the rewards, that outputs of the critic stand for."""
@@ -194,10 +209,11 @@ class _Normalized:
             self.advantages = np.zeros_like(self.values)
             last = torch.as_tensor(self.values_of(last_values.cpu().numpy()))
             super().compute_returns_and_advantage(last, dones)
-            scores = np.zeros_like(self.returns)
+            self.values, returns = outputs, checks.series("returns", self.returns, dims=(2,))  # before any is learned
+            scores = np.zeros_like(returns)
             for piece in self._pieces():
-                scores[piece] = self._score(self.returns[piece])
-            self.values, self.returns = outputs, scores.astype(np.float32)
+                scores[piece] = self._score(returns[piece])
+            self.returns = scores.astype(np.float32)
             self.advantages = (scores - outputs).astype(np.float32)
         if self.advantage_normalizer is not None:
             for piece in self._pieces():
@@ -216,7 +232,6 @@ class _Normalized:
                 yield slice(start, stop), lane
 
     def _score(self, returns: np.ndarray) -> np.ndarray:
-        returns = checks.series("returns", returns)
         normalizer: Normalizer = self.normalizer
         centre, scale = normalizer.recall(returns) if normalizer.frozen else normalizer.learn(returns)
         if not isinstance(normalizer, Symlog):
@@ -225,11 +240,11 @@ class _Normalized:
 
     def _ask_for_limits(self, dones: np.ndarray) -> None:
         in_units = (self.centre, self.scale) == (0.0, 1.0) and not isinstance(self.normalizer, Symlog)
-        if not self._told and not in_units and (dones.any() or self.episode_starts[1:].any()):
+        if not (self._told or self._warned or in_units) and (dones.any() or self.episode_starts[1:].any()):
             warnings.warn("An episode ended, and the buffer cannot see whether at a time limit, where the learner adds "
                           "an output of the critic to a reward in other units: learn(..., callback=KeepScores()) puts "
                           "that right.", stacklevel=3)
-            self._told = True
+            self._warned = True
 
     def state_dict(self) -> dict[str, object]:
         """Return the units of the critic and what was learned, as plain numbers and lists that survive JSON."""
