@@ -6,7 +6,7 @@ Every so many steps the greedy policy plays some episodes of its own, whose rewa
 
     python -m kscore.wrappers.trials data/sb3.jsonl
 
-trains what this file of recorded runs lacks, some forty minutes on one core from nothing.
+trains what this file of recorded runs lacks, an hour or two on one core from nothing.
 """
 
 import json

@@ -440,4 +440,40 @@ def batch_study(sizes, seeds, episodes):
 small = batch_study([2, 8], [3900, 3901, 3902], 48)
 ahead = float(np.mean(small[2] > small[8]))
 """,
+    # evaluates in scaled rewards, and with a scale that knows nothing
+    "18-1": """
+def to_evaluate_in(task, trained):
+    return VecKScore(make_vec_env(task), training=False, norm_obs=trained.norm_obs, gamma=trained.gamma)
+""",
+    # the deviation of the sums that VecNormalize follows, forwards in time
+    "18-2": """
+def next_divisor(rewards, gamma):
+    learned = []
+    for episode in rewards:
+        total = 0.0
+        for reward in episode:
+            total = gamma * total + reward
+            learned.append(total)
+    return float(np.std(learned))
+""",
+    # as if all lanes together were one
+    "18-3": """
+def share_without_scale(length, lanes, steps):
+    return min(1.0, length / steps)
+
+
+hovering = share_without_scale(1000, 16, 131_072)
+""",
+    # the last evaluation, not the mean of all
+    "18-4": """
+def arm_study(names, numbers, steps):
+    configs = {name: replace(trials.TrialConfig.preset("CartPole-v1", name), steps=steps, every=512)
+               for name in names}
+    return pd.DataFrame({name: {one: trials.train_trial(config, one)["returns"][-1] for one in numbers}
+                         for name, config in configs.items()})
+
+
+small = arm_study(["veckscore", "vecnormalize"], [3900, 3901, 3902], 2048)
+ahead = float(np.mean(small["veckscore"] > small["vecnormalize"]))
+""",
 }

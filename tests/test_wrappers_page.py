@@ -1,0 +1,68 @@
+"""What README and the page on wrappers tell people to write runs, and says what it is said to say."""
+
+import re
+
+import matplotlib
+import pytest
+from stable_baselines3.common.vec_env import VecNormalize
+
+from kscore.project import NOTEBOOKS, ROOT
+from kscore.wrappers import sb3
+from kscore.wrappers.sb3 import VecKScore
+
+
+def blocks(name):
+    return re.findall(r"^```python\n(.*?)^```$", (ROOT / name).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+PAGE = blocks("docs/wrappers.md")
+TEN_LINES, = (block for block in blocks("README.md") if "stable_baselines3" in block)
+
+
+def run(code):
+    names = {}
+    exec(compile(code, "example", "exec"), names)
+    return names
+
+
+def test_every_wrapper_has_an_example():
+    offered = ("NormalizeReward", "VectorNormalizeReward", "VecKScore", "NormalizedRolloutBuffer", "KeepScores")
+    assert len(PAGE) >= 5 and all(any(re.search(rf"\b{name}\(|={name}\b", block) for block in PAGE) for name in offered)
+
+
+@pytest.mark.parametrize("block", PAGE, ids=range(len(PAGE)))
+def test_an_example_runs(block):
+    run(block)
+
+
+def test_the_ten_lines_of_the_readme_are_ten_and_draw_a_curve(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    matplotlib.use("Agg")
+    assert len(TEN_LINES.splitlines()) == 10 and TEN_LINES.count("40_000") == 1
+    names = run(TEN_LINES.replace("40_000", "1024"))
+    assert names["model"].num_timesteps >= 1024 and names["env"].ret_rms.count > 0
+    assert {path.name for path in tmp_path.iterdir()} == {"cartpole.zip", "cartpole_scale.pkl", "cartpole.png"}
+    returns = [one for lane in names["env"].env_method("get_episode_rewards") for one in lane]
+    assert min(returns) >= 8 and all(float(one).is_integer() for one in returns)  # as they are: 1 for every step
+
+
+def test_the_ten_lines_need_one_change_for_the_wrapper_of_the_library(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    matplotlib.use("Agg")
+    monkeypatch.setattr(sb3, "VecKScore", VecNormalize)
+    names = run(TEN_LINES.replace("40_000", "512"))
+    assert type(names["env"]) is VecNormalize
+
+
+def test_what_is_said_to_be_kept_is_kept():
+    page = (ROOT / "docs" / "wrappers.md").read_text(encoding="utf-8")
+    row = next(line for line in page.splitlines() if line.startswith("| `VecNormalize`: "))
+    kept = re.findall(r"`(\w+)`", row.split("|")[1])[1:]
+    assert len(kept) == 8
+    code = VecKScore.__init__.__code__
+    assert set(kept) <= set(code.co_varnames[:code.co_argcount])
+
+
+def test_the_chapter_has_the_line_of_the_readme():
+    line = next(line for line in TEN_LINES.splitlines() if line.startswith("env = "))
+    assert line in (NOTEBOOKS / "18_in_your_own_code.py").read_text(encoding="utf-8").splitlines()
