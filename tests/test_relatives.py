@@ -289,3 +289,10 @@ def test_every_relative_trains_on_rewards_of_any_size(algorithm, options):
 
 def test_the_relatives_are_all_there():
     assert set(RELATIVES) < set(normalizers.NORMALIZERS)
+
+
+def test_a_first_episode_that_pays_nothing_leaves_a_state_that_can_be_loaded():
+    popart = make("popart")
+    popart(np.zeros(3))
+    make("popart").load_state_dict(popart.state_dict())
+    assert popart.square == 0

@@ -62,7 +62,8 @@ class PopArt(_Averaged):
 
     def learn(self, returns: np.ndarray) -> Scaling:
         seen = float(returns.mean()), float(np.mean(returns**2))
-        self.mean, self.square = self.followed((self.mean, self.square), seen)
+        self.mean, square = self.followed((self.mean, self.square), seen)
+        self.square = max(square, 0.0)  # rounding may leave a mean of squares below 0
         return self.recall(returns)
 
     def recall(self, returns: np.ndarray) -> Scaling:
