@@ -154,13 +154,18 @@ class ReturnScale:
 
     def state_dict(self) -> dict[str, object]:
         """Return what was learned, as plain numbers, lists and dicts that survive JSON."""
-        return {"normalizer": self.normalizer.state_dict(), "scale": self.scale, "largest": self.largest,
-                "count": self.count, "first": self.first}
+        kind = getattr(self.normalizer, "name", type(self.normalizer).__name__)
+        return {"kind": kind, "gamma": self._gamma, "normalizer": self.normalizer.state_dict(), "scale": self.scale,
+                "largest": self.largest, "count": self.count, "first": self.first}
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
-        """Go on from what another one with the same normalizer has learned; a bad state changes nothing."""
-        if not isinstance(state, Mapping) or set(state) != set(self.state_dict()):
-            raise ValueError(f"state must have the keys {sorted(self.state_dict())}, got {state!r:.200}")
+        """Go on from what another one of the same kind and γ has learned; a bad state changes nothing."""
+        own = self.state_dict()
+        if not isinstance(state, Mapping) or set(state) != set(own):
+            raise ValueError(f"state must have the keys {sorted(own)}, got {state!r:.200}")
+        for key in ("kind", "gamma"):
+            if state[key] != own[key]:
+                raise ValueError(f"state[{key!r}] must be {own[key]!r}, as here, got {state[key]!r:.200}")
         count = checks.whole("state['count']", state["count"], low=0)
         scale, largest, first = (checks.number(f"state[{name!r}]", state[name], low=low, high=math.inf)
                                  for name, low in (("scale", 0), ("largest", 0), ("first", -math.inf)))
