@@ -590,7 +590,7 @@ figures.caption(
 # - **Training is very short.** The scale is that of the episodes so far, and the first dozen of a policy that knows nothing are no guide to the rest.
 # - **Episodes are very long, or never end.** See above; `VecNormalize` learns at every step, and is the better choice there. So is a time limit.
 # - **The centre matters.** If every step pays 1000 and a good one 1001, dividing is not enough, and subtracting would change the task. A critic in units of its own (the buffer above, or PopArt in chapter 15) has a centre where it belongs.
-# - **The learner is not on-policy.** A replay buffer keeps rewards that were scaled by what was known when they came; with a scale that moves, old and new ones do not fit together. That is as true of `VecNormalize`.
+# - **A replay buffer of your own keeps scaled rewards.** They were scaled by what was known when they came; with a scale that moves, old and new ones do not fit together. (The replay buffers of Stable-Baselines3 keep raw rewards and scale them when they learn, with ours as with `VecNormalize`.)
 # - **You compare runs by their training rewards.** Scaled rewards of two runs are in two units. Compare evaluations in raw rewards, or what the `Monitor` inside has seen.
 
 # %% [markdown]
