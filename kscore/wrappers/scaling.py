@@ -185,8 +185,8 @@ class RewardScaling:
     what is known then. Nothing of an episode is carried into the next. `frozen`: go on dividing and stop learning.
 
     Until an episode has ended there is no scale. The first rewards are divided by the largest size, over all lanes and
-    steps so far, of the sum A_t = γ A_{t-1} + r_t. From r_t = A_t - γ A_{t-1} it follows that |r_t| <= |A_t| +
-    γ |A_{t-1}|, which is at most twice the largest: no scaled reward is beyond 2 in size, and nothing spikes.
+    steps so far, of the sum A_t = γ A_{t-1} + r_t. As r_t = A_t - γ A_{t-1}, a reward is at most as large as two
+    such sums together, which is twice the largest: no scaled reward is beyond 2 in size, and nothing spikes.
 
     >>> scaling = RewardScaling({"name": "popart", "rate": 0.5}, lanes=2, gamma=0.9)
     >>> scaling.step([1.0, -10.0], [False, False])
