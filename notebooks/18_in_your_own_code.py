@@ -21,7 +21,7 @@
 #
 # *For* people who train with Gymnasium or Stable-Baselines3 and would like to keep their loop.
 # *Know first:* how a training script of Stable-Baselines3 looks; chapter 15 for what the wrappers do; chapter 08 for the intervals.
-# *Runs in* about half a minute from the recorded runs; about an hour and a half on one core from nothing.
+# *Runs in* about half a minute from the recorded runs; to record them anew takes an hour or two on one core.
 # Previous: [16 Continuous control](16_continuous_control.ipynb)
 
 # %% [markdown]
@@ -200,9 +200,6 @@ def through(make_env, wrapper, actions: int, steps: int) -> pd.DataFrame:
         rows.append((env.get_original_reward()[0], reward[0], ended[0]))
     return pd.DataFrame(rows, columns=["raw", "scaled", "ended"])
 
-# %% [markdown]
-# **Predict the plot.** On the left, every raw reward is 1. On the right we show what each reward was divided by. Which of the two divisors changes within an episode, and what will the first rewards look like?
-
 # %%
 wrappers = {"vecnormalize": VecNormalize, "veckscore": VecKScore}
 streams = {
@@ -212,6 +209,9 @@ streams = {
                     for arm, wrapper in wrappers.items()}}
 for pair in streams.values():
     assert pair["vecnormalize"].raw.equals(pair["veckscore"].raw)
+
+# %% [markdown]
+# **Predict the plot.** On the left, every raw reward is 1. On the right we show what each reward was divided by. Which of the two divisors changes within an episode, and what will the first rewards look like?
 
 # %% tags=["hide-input"]
 fig, axes = figures.panels(1, 2, height=3.4, width=9.0)
