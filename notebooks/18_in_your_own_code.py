@@ -58,7 +58,7 @@ import pandas as pd
 import torch
 from IPython.display import Markdown
 from stable_baselines3 import A2C, PPO
-from stable_baselines3.common.callbacks import CallbackList, EvalCallback
+from stable_baselines3.common.callbacks import BaseCallback, CallbackList, EvalCallback
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import (
     DummyVecEnv,
@@ -411,7 +411,7 @@ Markdown(
                 for task, width in wide.items()) + ".")
 
 # %% [markdown]
-# ### Why so little is to be seen
+# ### What a scale can do here
 #
 # PPO z-scores the advantages of every batch. Multiply all rewards by a constant, and the policy's loss stays as it was. The critic's does not. The critic is a network of its own here, so that the policy hears of its troubles in two ways only: through the quality of the advantages, and through the gradient, which is clipped as a whole, so that a critic with huge errors shortens the steps of the policy as well.
 # That can be checked. Let a critic be perfect in either unit; then the advantages of a batch, once z-scored, are the same numbers:
@@ -584,12 +584,78 @@ figures.caption(
 # Where episodes are not endless but very long, the same holds for the part of the training that passes before the first of them has ended. Exercise 3 asks how large that part is.
 
 # %% [markdown]
+# ## When it fails: a critic whose units move
+#
+# The buffer has a weakness of its own, and we found it only when the first runs on CartPole were there.
+# The critic speaks in scores, and an output $V$ stands for the value $\text{centre} + \text{scale}\cdot V$. After every rollout the filter has moved both, and what the critic had learned stands for other values than before. PopArt rewrites the last layer for this very reason (15.2); a buffer cannot reach it.
+# That does little harm where returns are made of rewards. Where a rollout is short, they are mostly made of the critic's own values, and these feed back into the filter that sets the units.
+# So we watch the centre during training, in rollouts of 32 steps per lane, as in the study, of 128 and of 512.
+
+# %%
+class Watch(BaseCallback):
+    """Write down the centre that the buffer has after each rollout."""
+
+    def _init_callback(self) -> None:
+        self.at, self.centres = [], []
+
+    def _on_step(self) -> bool:
+        return True
+
+    def _on_rollout_end(self) -> None:
+        self.at.append(self.num_timesteps)
+        self.centres.append(self.model.rollout_buffer.centre)
+
+
+as_studied = trials.TrialConfig.preset("CartPole-v1", "buffer")
+watched = {rollout: Watch() for rollout in (32, 128, 512)}
+for rollout, watch in watched.items():
+    own = replace(as_studied, rollout=rollout, every=8 * rollout, steps=8 * rollout)
+    trials.learner(own, seed).learn(
+        2 * live_steps, callback=CallbackList([KeepScores(), watch]))
+highest = 1 / (1 - as_studied.gamma)          # the return of a pole that never falls
+
+# %% [markdown]
+# **Predict the plot.** No return of CartPole can be larger than $1/(1-\gamma)$. Will the centre stay below it?
+
+# %% tags=["hide-input"]
+fig, ax = figures.panels(height=3.0)
+for (rollout, watch), color, line in zip(
+        watched.items(), (figures.RED, figures.TEAL, figures.BLUE), ("-", "--", "-."),
+        strict=True):
+    ax.plot(watch.at, watch.centres, color=color, linestyle=line,
+            label=f"rollouts of {rollout} steps")
+ax.axhline(highest, color=figures.INK, linewidth=0.8, linestyle=":",
+           label="the highest return there is")
+figures.label(ax, "What the buffer takes for the level of returns (n = 1 run each)",
+              "training step, over all lanes", "centre", legend="below")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+beyond = {rollout: np.mean(np.array(watch.centres) > highest)
+          for rollout, watch in watched.items()}
+figures.caption(
+    f"No return is above {highest:.0f} (dotted). The centre is, after this share of "
+    "the rollouts: " + "; ".join(f"{rollout} steps {share:.0%}"
+                                 for rollout, share in beyond.items())
+    + ". Its largest value is " + ", ".join(
+        f"{max(watch.centres):.0f}" for watch in watched.values())
+    + ", in the same order.",
+    alt="The centre of the buffer's filter during training on CartPole for three "
+    "lengths of rollouts, with a dotted line at the highest return there is; the line "
+    "of the shortest rollouts swings most widely.")
+
+# %% [markdown]
+# Single runs, looked at after the fact: they show how it can happen, and are no test. The plan had feared for the buffer on CartPole, too, but for another reason, that a filter would take stretches of 32 steps for episodes.
+# Whoever uses the buffer should give it rollouts that hold whole episodes, or most of one.
+
+# %% [markdown]
 # ## When not to use it
 #
 # - **Rewards are of a good size already.** If returns are around 1 to 10, or if the arm with rewards as they are keeps up in a trial of your own, leave them alone: a wrapper is one more thing to save and to explain.
 # - **Training is very short.** The scale is that of the episodes so far, and the first dozen of a policy that knows nothing are no guide to the rest.
 # - **Episodes are very long, or never end.** See above; `VecNormalize` learns at every step, and is the better choice there. So is a time limit.
 # - **The centre matters.** If every step pays 1000 and a good one 1001, dividing is not enough, and subtracting would change the task. A critic in units of its own (the buffer above, or PopArt in chapter 15) has a centre where it belongs.
+# - **Rollouts are much shorter than episodes.** Then leave the buffer alone; the wrapper of rewards does not mind.
 # - **A replay buffer of your own keeps scaled rewards.** They were scaled by what was known when they came; with a scale that moves, old and new ones do not fit together. (The replay buffers of Stable-Baselines3 keep raw rewards and scale them when they learn, with ours as with `VecNormalize`.)
 # - **You compare runs by their training rewards.** Scaled rewards of two runs are in two units. Compare evaluations in raw rewards, or what the `Monitor` inside has seen.
 
@@ -816,6 +882,10 @@ points = [
     "evaluate with `norm_reward = False`.",
     f"On a pendulum that is never reset ours divides by {stuck[-1]:.1f} after "
     f"{len(stuck):,} steps, VecNormalize by {moving[-1]:.1f}: no episode, no scale.",
+    "With rollouts of " + ", ".join(map(str, watched)) + " steps the buffer's centre "
+    "on CartPole rose to at most " + ", ".join(
+        f"{max(watch.centres):.0f}" for watch in watched.values())
+    + f", where no return is above {highest:.0f} (one run each).",
     *(f"Rewards as they are on {task.split('-')[0]}: {one.difference:z.0f} against "
       f"VecNormalize (n = {one.n}; no test)." for task, one in plain.items()),
 ]
