@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from kscore import normalizers
-from kscore.rl import RunConfig, train
+from kscore.rl import RunConfig, environments, train
 from kscore.rl.tracking import COLUMNS, follow
 
 
@@ -109,6 +109,14 @@ def test_looking_on_changes_nothing_and_repeats():
     running = normalizers.make("running")
     expected = [np.mean(running.learn(own).centre) for own in seen]
     assert centres["running"].tolist() == expected[1::2]
+
+
+def test_the_policy_that_is_held_still_drops_as_many_units_as_in_training(monkeypatch):
+    shares, play = [], environments.play
+    monkeypatch.setattr(environments, "play", lambda *settings: shares.append(
+        np.mean(settings[3].draw(1000)[0] == 0)) or play(*settings))
+    follow(dataclasses.replace(CART, dropout=0.25, max_episodes=1), 3, every=1, episodes=2)
+    assert shares == pytest.approx([0.25] * 3, abs=0.03)
 
 
 def test_what_is_expected_of_a_first_policy_is_what_it_earns_on_average():
