@@ -17,7 +17,7 @@
 # %% [markdown]
 # # 16 Continuous control
 #
-# **Question.** What changes for a normalizer when actions are real numbers and every step pays something, mostly less than nothing, and which of five learns best on such tasks?
+# **Question.** What changes for a normalizer when actions are real numbers and every step brings a reward, usually a negative one, and with which of five does PPO learn best on such tasks?
 #
 # *For* readers who train robots, simulated or not, or anything else with a dial instead of a button.
 # *Know first:* chapters 04 and 12; chapter 15 for reward scaling; chapter 08 for the intervals.
@@ -30,10 +30,10 @@
 # All tasks so far had buttons: push left, push right, fire an engine.
 # And CartPole pays 1 for every step, so that the only news in an episode is when it ends.
 # Most of what policy gradients are used for is different.
-# A motor takes a real number, an episode lasts as long as it lasts, and every step pays: for the angle of a pole, for the speed of a robot, minus something for the effort. Such rewards are *dense*; they are often *negative*; and nothing bounds them but the physics.
+# A motor takes a real number, and every step pays: for the angle of a pole, for the speed of a robot, minus something for the effort. Such rewards are *dense*; they are often *negative*; and nothing bounds them but the physics.
 #
 # One might expect a normalizer to care about none of that, since it only ever sees a list of numbers.
-# Or one might expect the opposite. In CartPole an episode that goes well is a long one with widely spread returns. A pendulum that is held upright earns returns close to zero that hardly differ, and a Z-Score that divides by their spread will blow up whatever is left of it.
+# Or one might expect the opposite. In CartPole an episode that goes well is a long one with widely spread returns. A pendulum that is held upright earns returns close to zero that hardly differ, and a Z-Score that divides by their spread will blow up what little is left.
 # The second expectation is that of the plan (`data/PLAN.md`, "Part III: continuous control"), which names arms, seeds, tests and words, and was written before the first run that is judged here. It would be wrong if the per-episode Z-Score were *not* the worst of the five on Pendulum.
 #
 # After this chapter you can
@@ -41,7 +41,7 @@
 # - write a Gaussian policy from scratch: its log-probability, its entropy, and its gradient;
 # - say what it means to clip an action, why that leaves the gradient right, and what squashing would do instead;
 # - say what a normalizer sees of several episodes in one update;
-# - measure how much of a critic's targets a state can explain, and why that matters;
+# - measure how much of a critic's targets a state can explain, and say why that matters;
 # - compare learning curves by area and by time, with one family of tests for both.
 
 # %% [markdown]
@@ -82,6 +82,9 @@ store: str = "build/runs"     # your folder, for what the archive lacks
 archive: bool = True          # whether the archive of recorded runs is read first
 
 # %% [markdown]
+# The five arms are those of chapters 12 and 15.
+# *Per-episode Z-Score*: returns are scored within their own episode. *Running Z-Score*: by the mean and deviation of all returns so far. *Adaptive stream*: the paper's filter, step by step, which guesses its own noise. *Episode filter*: that of chapter 12, at the returns and at the advantages. *Reward scaling*: that of chapter 15, at the rewards. All but the episode filter have their advantages z-scored per episode.
+#
 # The four parts of the plan that this chapter is about, each arm at its own learning rate. A lower cap than the plan's, or other seeds, make them something to try out.
 
 # %%
@@ -114,7 +117,7 @@ rng = np.random.default_rng(seed)
 # | $\rho_t$ | density of an action over its density under the policy that drew it | `ratio` | `(T,)` |
 # | $H$ | entropy: how wide the policy spreads its actions | `entropy` | number |
 # | area | mean of a run's evaluation returns up to the cap; more is better | | number |
-# | time | training episode at which the mean of the last ten of them first reaches a threshold | | number |
+# | time | training episode at which the mean of the last ten evaluation returns first reaches a threshold | | number |
 
 # %% [markdown]
 # ## Four tasks, and what they pay
@@ -124,8 +127,8 @@ rng = np.random.default_rng(seed)
 # $$r = -\big(\theta^2 + 0.1\,\dot\theta^2 + 0.001\,\tau^2\big), \tag{16.1}$$
 #
 # so that 0 is the best there is, and nothing ever ends early.
-# *LunarLander*, here with engines that take real numbers, pays for coming closer and slower, takes a little for fuel, and ends with +100 or -100.
-# *HalfCheetah*, a MuJoCo task, pays its forward speed minus the effort; *BipedalWalker* pays for the way it has come, minus effort, and takes 100 for a fall.
+# *LunarLander*, here with engines that take real numbers, pays for coming closer and slower, takes a little for fuel, and ends, unless time runs out, with +100 or -100.
+# *HalfCheetah*, a MuJoCo task, pays its forward speed minus the effort; *BipedalWalker* pays for progress, minus effort, and takes 100 for a fall.
 # An untrained policy plays a few episodes of each, and we look at the rewards themselves.
 
 # %%
@@ -164,7 +167,7 @@ pd.DataFrame({title: described(title) for title in parts}).T.style.set_caption(
     f"the rewards of {len(before['Pendulum'])} episodes of an untrained policy")
 
 # %% [markdown]
-# Every step pays, and most pay less than nothing.
+# Every step brings a reward, and most rewards are negative.
 # So the sign of a return says little: a return of -20 may be excellent in Pendulum. It has to be held against something, and that is what this collection is about.
 
 # %% [markdown]
@@ -175,7 +178,7 @@ pd.DataFrame({title: described(title) for title in parts}).T.style.set_caption(
 #
 # $$\log\pi(a \mid s) = -\sum_i\Big(\frac{(a_i - \mu_i(s))^2}{2\sigma_i^2} + \log\sigma_i + \tfrac12\log 2\pi\Big), \qquad H = \sum_i\big(\log\sigma_i + \tfrac12\log 2\pi e\big). \tag{16.2}$$
 #
-# The entropy does not depend on the state at all: it says how wide the policy is, in one number.
+# Since $\sigma$ is the same in all states, the entropy is too: one number says how widely the policy spreads the numbers that it draws.
 
 # %%
 def log_density(
@@ -205,7 +208,7 @@ assert np.allclose(entropy(log_std), theirs.entropy())
 # $$\frac{\partial\log\pi}{\partial\mu} = \frac{a - \mu}{\sigma^2}, \qquad \frac{\partial\log\pi}{\partial\log\sigma} = \Big(\frac{a - \mu}{\sigma}\Big)^2 - 1. \tag{16.3}$$
 #
 # Read them as instructions. If the action was good, move the mean towards it; and if it lay more than a deviation away, widen the policy, otherwise narrow it.
-# The first one also carries a warning: $a - \mu$ is of the size of $\sigma$, so that the pull on the mean is of the size of $1/\sigma$. As a policy grows sure of itself, *the same score moves it further*. How large the scores are is what a normalizer decides.
+# The first one also carries a warning: $a - \mu$ is of the size of $\sigma$, so that the pull on the mean is of the size of $1/\sigma$. As a policy grows sure of itself, *the same score pulls harder*. (Adam, which divides by the size of recent gradients, evens out part of that.) How large the scores are is what a normalizer decides.
 #
 # We check (16.3) against finite differences, in both parameters:
 
@@ -302,7 +305,8 @@ figures.caption(
     f"Mean 0.8, deviation 0.6: clipping puts {ends[1]:.0%} of the actions on the upper "
     "end of the range, squashing none. Right, with the same deviation: scored as "
     "drawn, the estimate is right for every mean; scored as clipped, it is off by as "
-    f"much as {bias:.2f}. The squashed policy has a gradient of its own.",
+    f"much as {bias:.2f}. The squashed policy has a gradient of its own. (The height "
+    "of the bar has no meaning.)",
     alt="Left: densities of actions between minus one and one. The clipped policy has "
     "a bar at one, the squashed one bends its density towards one without reaching it. "
     "Right: the gradient of the expected action against the mean. The exact line, a "
@@ -310,11 +314,12 @@ figures.caption(
     "falls below zero on both sides.")
 
 # %% [markdown]
-# Scored as clipped, a mean beyond the end is pulled back for no reason but the mistake; that the bounds of an action can bias a Gaussian policy was pointed out by Chou, Maturana and Scherer (2017), who use a Beta distribution instead.
+# Scored as clipped, a mean above 1 is pulled back and one below -1 is pushed further out, both for no reason but the mistake; that the bounds of an action can bias a Gaussian policy was pointed out by Chou, Maturana and Scherer (2017), who use a Beta distribution instead.
 # Scored as drawn, there is no bias. There is a price all the same: all numbers beyond the end do the same thing, and the gradient still tells them apart, which is noise. Fujita and Maeda (2018) take it out; exercise 2 is their estimator.
 #
 # Why not squash, then? For PPO the two are closer than they look: in a ratio $\rho$ of two densities of the same drawn number the correction cancels.
-# We clip because full torque is then an action that the greedy policy can take, because the entropy keeps its closed form, and because the correction is hard on 32 bits:
+# We clip because full torque is then an action that the greedy policy can take, and because there is nothing to correct: log-density and entropy are those of the number that was drawn.
+# A learner that needs the density of the action itself, as soft actor-critic does, has to compute the correction, which is hard in 32 bits:
 
 # %%
 numbers = np.arange(1, 15, dtype=np.float32)
@@ -328,13 +333,13 @@ Markdown(f"At a = {lost}, tanh is 1 in 32 bits, and the correction is the logari
          "zero. (There are ways to write it that avoid this.)")
 
 # %% [markdown]
-# ## Four episodes an update
+# ## Four episodes per update
 #
-# One episode of Pendulum starts somewhere and says little about the policy. So an update waits for four, and each normalizer sees them *one after the other*.
-# For the per-episode Z-Score that makes no difference. The running one has learned from three episodes when the fourth arrives; the episode filter judges each of them by what it believed before that episode, the three others of the batch included.
-# Nothing in that belief was decided by the actions it judges, so that the argument of chapter 12 goes through as it is: the whole expected gradient is kept.
+# One episode of Pendulum depends so much on where it starts that it says little about the policy. So an update waits for four, and each normalizer sees them *one after the other*.
+# For the per-episode Z-Score that makes no difference. The running one has learned from three episodes when the fourth arrives; the episode filter judges each episode by what it believed before it, which includes what the earlier episodes of the batch have taught it.
+# Nothing in that belief was decided by the actions that it judges, so the argument of chapter 12 carries over: up to a scale, the whole expected gradient is kept, in the first of PPO's epochs.
 #
-# Here is a training in the open. The line under study is inside `ppo`, where `doors.returns` turns returns into the critic's targets:
+# Here is a training in the open. The line under study is inside `ppo`, `targets = normalize.returns(batch.returns(config.gamma), batch.lengths)`, with our `doors` as `normalize`:
 
 # %%
 config = parts["Pendulum"].configs["running"]
@@ -343,6 +348,7 @@ size = config.episodes_per_update
 
 def open_run(updates: int) -> tuple[list[environments.Episode], list[float]]:
     """Train with the running Z-Score; return all episodes and the policy's widths."""
+    # as in `train`: 0 is for the environment, 2 weights, 3 actions, 4 dropout
     chance = [np.random.default_rng([seed, stream]) for stream in range(5)]
     env = environments.make(config.env, int(chance[0].integers(2**31)))
     agent = make_agent(config, env.observation_size, env.actions, chance[2], chance[4])
@@ -383,7 +389,7 @@ Markdown(
 # %% [markdown]
 # ## What a normalizer makes of them
 #
-# Let us look at what this run was paid. We pick three of its episodes: the first, one of the last that had to swing the pole up, and the best of all, which began close to the upright.
+# Let us look at what this run was paid. We pick three of its episodes: the first; the one with the median return of the later half, which had to bring the pole up; and the best of all, which began close to the upright.
 
 # %%
 G = [Batch.of([episode]).returns(config.gamma) for episode in played]
@@ -392,7 +398,7 @@ middling = min(late, key=lambda k: abs(earned[k] - np.median(earned[late])))
 shown = {"the first": 0, "a swing-up, late": middling, "the best": int(earned.argmax())}
 
 # %% [markdown]
-# **Predict the plot.** A Z-Score divides the returns of an episode by their deviation. Of which of the three will the scores be largest?
+# **Predict the plot.** A Z-Score divides the returns of an episode by their deviation. Which of the three will have the most widely spread scores?
 
 # %% tags=["hide-input"]
 fig, axes = figures.panels(1, 2, height=3.2, width=9.0)
@@ -414,11 +420,11 @@ figures.caption(
     + "; ".join(f"{title} {value:.3g}" for title, value in spread.items()) + ".",
     alt="Two panels. Left: returns over 200 steps of three episodes: the first stays "
     "far below zero, the swing-up rises to zero, the best lies at zero throughout. "
-    "Right: as Z-Scores all three fill the same range, the best as restless as the "
+    "Right: as Z-Scores all three are spread equally, the best as restless as the "
     "first.")
 
 # %% [markdown]
-# All of them have scores of the same size. That is what a per-episode Z-Score is for, and here it means that the smallest tremble around the upright is told to the critic as loudly as a pole that hangs down.
+# None of them: all have a deviation of 1. That is what a per-episode Z-Score is for, and here it means that the smallest tremble around the upright is told to the critic as loudly as a pole that hangs down.
 #
 # Now all five arms, on the very same episodes. Each is given them in batches of four, through its own doors, just as its learner would; what comes out are the critic's targets.
 
@@ -441,7 +447,7 @@ divisor = {arm: np.array([returns.std() / scores.std() for returns, scores
 # %% [markdown]
 # The deviation of an episode's returns over that of its scores says by how much the episode was shrunk.
 #
-# **Predict the plot.** For which arms is that the same from one episode to the next?
+# **Predict the plot.** For which arms does it hardly change from one episode to the next?
 
 # %% tags=["hide-input"]
 fig, ax = figures.panels(height=3.6)
@@ -468,13 +474,13 @@ figures.caption(
     alt="What five arms divide an episode's returns by, over the episodes of one run, "
     "on a logarithmic axis. Some dots of the per-episode Z-Score lie far below the "
     "others, and the line of the adaptive stream has deep notches; running Z-Score, "
-    "episode filter and reward scaling hold together.")
+    "episode filter and reward scaling stay close together.")
 
 # %% [markdown]
 # The adaptive stream is a case of its own: it judges a return by a belief that has just seen it, and guesses its noise from the latest surprises, so that in a quiet stretch it, too, listens ever more closely.
 #
 # A few quiet episodes are one half of the matter. The other half concerns all of them: the critic is asked to predict, from a state, a number that depends on *what else happened in that episode*.
-# A pole that stands upright after a long struggle has a high score, because the struggle is in the mean; a pole that stood upright all along has a score of zero.
+# A pole that stands upright after a long struggle has a high score, because the struggle is in the mean; a pole that stood upright all along has scores that scatter around zero.
 # How much of its target can a critic explain, then? We cut the states into small cells of angle and speed and ask how much of the targets' variance lies *between* the cells:
 
 # %%
@@ -486,8 +492,8 @@ cell = 100 * np.digitize(angle, np.linspace(-np.pi, np.pi, 31)) + np.digitize(
 
 def explained(scores: np.ndarray) -> float:
     """Return the share of the variance of scores that lies between the cells."""
-    within = pd.Series(scores).groupby(cell).transform("mean").to_numpy()
-    return 1 - np.mean((scores - within) ** 2) / scores.var()
+    cell_mean = pd.Series(scores).groupby(cell).transform("mean").to_numpy()
+    return 1 - np.mean((scores - cell_mean) ** 2) / scores.var()
 
 
 late_targets = {arm: np.concatenate([told[arm][k] for k in late]) for arm in arms}
@@ -527,8 +533,8 @@ Markdown(
     f"({share[lowest]:.0%}). This is one run, trained by the running Z-Score, and it "
     "says what a critic *could* learn, not how well a policy will. Note, too, that "
     "four of the five arms z-score their *advantages* per episode: what differs "
-    "between them is what the critic is told. Only the episode filter stands at both "
-    "doors.")
+    "between them is the targets, which the critic learns and which the advantages are "
+    "computed from. Only the episode filter stands at both doors.")
 
 # %% [markdown]
 # ## Each arm at its own rate
@@ -645,7 +651,7 @@ figures.caption(
     f"below -1000 towards the threshold. Mean areas: {areas_told('Pendulum')}")
 
 # %% [markdown]
-# And on LunarLander, where +200 counts as a landing:
+# And on LunarLander, where 200 counts as solved:
 
 # %% tags=["hide-input"]
 curves("LunarLander")
@@ -678,7 +684,7 @@ better = analysis.differences(by_area, family[:10])
 faster = analysis.rankings(by_time, family[10:])
 
 # %% [markdown]
-# **Predict the plot.** The plan expected, from the tuning seeds: on Pendulum, all four others better than the per-episode Z-Score by area; on LunarLander, the adaptive stream worse than it; and the episode filter not better than reward scaling on either task.
+# **Predict the plot.** The plan expected, from the tuning seeds: on Pendulum, all four others better than the per-episode Z-Score by area; on LunarLander, the adaptive stream worse than it; and the episode filter not better than reward scaling on either task. How many of these seven will come true?
 
 # %% tags=["hide-input"]
 def row_label(name: tuple[str, str, str, str]) -> str:
@@ -736,8 +742,10 @@ def arrivals(frame: pd.DataFrame) -> str:
 
 landed = "; ".join(f"{title}: {arrivals(frame)}" for title, frame in settled.items())
 figures.caption(
-    "The share of the runs that have not arrived yet, at -250 on Pendulum and 200 on "
-    f"LunarLander, over ten evaluations. Arrived, of {seeds} each: {landed}.",
+    "The share of the runs that have not arrived yet, over ten evaluations, at "
+    + " and ".join(f"{parts[title].configs['zscore'].threshold:.0f} on {title}"
+                   for title in settled)
+    + f". Arrived, of {seeds} each: {landed}.",
     alt="Two panels of survival curves, Pendulum and LunarLander, five arms each. "
     f"Arrived, of {seeds} each: {landed}")
 
@@ -902,7 +910,7 @@ figures.caption(
 # %% [markdown]
 # ## When it fails
 #
-# The released networks drop hidden units at random, half of them on CartPole. Our presets for real actions drop none, and here is why.
+# The released networks drop hidden units at random, half of them on CartPole. Our presets for real actions drop none, and here is one reason.
 # PPO compares the density of an action under the present policy with that under the policy that drew it. With dropout, both are drawn with masks, and with *different* ones, so that the ratio is not 1 even before anything was learned.
 # A Gaussian divides the difference of the two means by its deviation. The narrower it gets, the more a change of masks looks like a change of policy.
 # An untrained actor on the states of the run above, scored under two draws of the masks and nothing else; for comparison, the same network with two buttons:
@@ -913,7 +921,7 @@ first_states = torch.from_numpy(np.concatenate(
 
 
 def outside(dropout: float, width: float | None) -> float:
-    """Return the share of ratios that PPO would clip; no width: two buttons."""
+    """Return the share of ratios outside PPO's range; no width: two buttons."""
     space = gym.spaces.Box(-1, 1, (1,)) if width else gym.spaces.Discrete(2)
     chance = [np.random.default_rng([seed, stream]) for stream in range(2)]
     agent = make_agent(replace(config, dropout=dropout), 3, space, *chance)
@@ -937,7 +945,7 @@ buttons = {dropout: outside(dropout, None) for dropout in noise_share}
 assert not any(noise_share[0.0])                  # no masks, no difference
 
 # %% [markdown]
-# **Predict the plot.** At a deviation of 1, where every run begins, and at 0.1, where some end: which share of the ratios lies outside of PPO's range of 0.8 to 1.2?
+# **Predict the plot.** At a deviation of 1, where every run begins, and at 0.1: which share of the ratios lies outside PPO's range of 0.8 to 1.2?
 
 # %% tags=["hide-input"]
 fig, ax = figures.panels(height=3.0)
@@ -950,12 +958,13 @@ ax.invert_xaxis()
 ax.set_xticks([1, 0.3, 0.1, 0.03], ["1", "0.3", "0.1", "0.03"])
 ax.minorticks_off()
 figures.label(ax, f"Ratios before any learning (n = {len(first_states)} steps)",
-              "deviation of the policy", "share that PPO clips", legend="upper left")
+              "deviation of the policy", "share outside 0.8 to 1.2",
+              legend="upper left")
 figures.show(fig)
 
 # %% tags=["hide-input"]
 figures.caption(
-    "The share of the probability ratios outside of 0.8 to 1.2 when only the masks "
+    "The share of the probability ratios outside 0.8 to 1.2 when only the masks "
     "have changed. At a deviation of 1: "
     + ", ".join(f"{found[0]:.0%} with dropout {dropout:g}"
                 for dropout, found in noise_share.items())
@@ -963,21 +972,22 @@ figures.caption(
     + ", ".join(f"{found[-1]:.0%}" for found in noise_share.values())
     + ". With two buttons: " + ", ".join(f"{found:.0%}" for found in buttons.values())
     + ".",
-    alt="The share of ratios that PPO would clip against the deviation of the policy, "
+    alt="The share of ratios outside PPO's range against the deviation of the policy, "
     "from one down to 0.03. Without dropout it is zero; with dropout it rises steeply "
     "as the policy narrows.")
 
 # %% [markdown]
-# A clipped ratio teaches nothing, and one that is off by chance teaches at random. What works with buttons need not work with a dial.
+# Of a ratio beyond the range PPO learns nothing if it lies on the side that the advantage asks for; on the other side it learns, with a weight that is off by chance.
+# At a deviation of 1 the dial is hardly worse off than untrained buttons; it is as the policy narrows that the masks drown the ratio. (Buttons that have grown sure of themselves were not tried, and no run with dropout was trained here.)
 
 # %% [markdown]
 # ## What this does not show
 #
 # One learner, PPO, with networks of one size and no entropy bonus; the advantages are those of whole episodes, without GAE (Schulman and others 2015), and nothing is bootstrapped where an episode is cut off. Policies that squash, or whose deviation depends on the state, may behave differently.
 # Observations are taken as they come. Practice normalizes them, which would help all arms, and perhaps not equally.
-# The rates were chosen on six and on four seeds, so that an arm may have been given the wrong one; its other settings were not tuned at all, and the filters have theirs from tasks with buttons.
+# The rates were chosen on a handful of seeds, so that an arm may have been given the wrong one; its other settings were not tuned at all, and the filters have theirs from tasks with buttons.
 # The episode filter stands at both doors here, as the plan has it; on the LunarLander with buttons, the tuning seeds of chapter 12 had preferred, narrowly, to have its advantages z-scored.
-# HalfCheetah and BipedalWalker were trained for 300 episodes, some hundred thousand steps, where published results use a million and more.
+# HalfCheetah and BipedalWalker were trained for 300 episodes, which on HalfCheetah is 300,000 steps, where published results use a million and more.
 # And what a state can explain of the critic's targets was measured on a single run of a single arm; no run of this chapter was made to test it.
 
 # %% [markdown]
@@ -986,14 +996,14 @@ figures.caption(
 # **Exercise 1 (recall).** The gradient of the log-density (16.3) for one state: `mean`, `log_std` and `action` are arrays of one number per dimension. Return the two gradients, by the mean and by the log-deviation.
 
 # %% tags=["stub"]
-def score(
+def log_density_gradient(
     mean: np.ndarray, log_std: np.ndarray, action: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the gradients of log π by the mean and by the log-deviation."""
 
 
 # %% nbgrader={"grade": false, "grade_id": "16-1", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
-def score(
+def log_density_gradient(
     mean: np.ndarray, log_std: np.ndarray, action: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the gradients of log π by the mean and by the log-deviation."""
@@ -1015,30 +1025,30 @@ def numeric(centre: np.ndarray, width: np.ndarray, drawn: np.ndarray, which: int
     return np.array(found)
 
 
-trial = score(np.array([1.0]), np.log(np.array([0.5])), np.array([2.0]))
+trial = log_density_gradient(np.array([1.0]), np.log(np.array([0.5])), np.array([2.0]))
 assert trial is not None and len(trial) == 2, "return two gradients"
 assert np.allclose(trial[0], 4.0), "(2 - 1) / 0.5² is 4"
 assert np.allclose(trial[1], 3.0), "two deviations off: 2² - 1 is 3"
 ### BEGIN HIDDEN TESTS
 for number in range(4):
     values = np.random.default_rng(number).normal(size=(3, 4))
-    for which, found in enumerate(score(*values)):
+    for which, found in enumerate(log_density_gradient(*values)):
         assert np.allclose(found, numeric(*values, which), atol=1e-5), (
             f"gradient {which} differs from finite differences for {values.round(2)}")
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# **Exercise 2 (apply).** All drawn numbers beyond 1 do the same thing. So one may give all of them the *same* score, the derivative of the logarithm of the probability that the number lies beyond: $\frac{\partial}{\partial\mu}\log P(a \ge 1)$, and the same at the lower end. Inside, nothing changes.
-# Write that estimator's score by the mean, for one dimension. (`distributions.norm` has `pdf`, `cdf` and `sf`, which is one minus `cdf`.)
+# **Exercise 2 (apply).** All drawn numbers beyond 1 do the same thing. So one may give all of them the *same* gradient, that of the logarithm of the probability that the number lies beyond: $\frac{\partial}{\partial\mu}\log P(a \ge 1)$, and the same at the lower end. Inside, nothing changes.
+# Write that gradient with respect to the mean, for one dimension. (`distributions.norm` has `pdf`, `cdf` and `sf`, which is one minus `cdf`.)
 
 # %% tags=["stub"]
-def clipped_score(mean: float, std: float, action: np.ndarray) -> np.ndarray:
-    """Return the score of each drawn number; what is clipped alike is scored alike."""
+def clipped_gradient(mean: float, std: float, action: np.ndarray) -> np.ndarray:
+    """Return the gradient at each drawn number; what is clipped alike has the same."""
 
 
 # %% nbgrader={"grade": false, "grade_id": "16-2", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
-def clipped_score(mean: float, std: float, action: np.ndarray) -> np.ndarray:
-    """Return the score of each drawn number; what is clipped alike is scored alike."""
+def clipped_gradient(mean: float, std: float, action: np.ndarray) -> np.ndarray:
+    """Return the gradient at each drawn number; what is clipped alike has the same."""
     ### BEGIN SOLUTION
     high, low = (1 - mean) / std, (-1 - mean) / std
     above = distributions.norm.pdf(high) / (std * distributions.norm.sf(high))
@@ -1055,15 +1065,15 @@ def on_a_grid(centre: float, width: float) -> tuple[np.ndarray, np.ndarray]:
     return centre + width * z, distributions.norm.pdf(z) * (z[1] - z[0])
 
 
-probe = clipped_score(0.0, 1.0, np.array([0.5, 1.5, 3.0, -2.0]))
-assert probe is not None and np.shape(probe) == (4,), "a score for each number"
+probe = clipped_gradient(0.0, 1.0, np.array([0.5, 1.5, 3.0, -2.0]))
+assert probe is not None and np.shape(probe) == (4,), "a gradient for each number"
 assert np.isclose(probe[0], 0.5), "inside, it is (a - μ) / σ²"
 assert np.isclose(probe[1], probe[2]), "1.5 and 3 are clipped alike"
 assert np.isclose(probe[1], -probe[3]), "with mean 0 both ends are alike but for sign"
 ### BEGIN HIDDEN TESTS
 for centre, width in ((0.3, 0.5), (-0.9, 0.8), (1.4, 0.6)):
     drawn, weight = on_a_grid(centre, width)
-    own = clipped_score(centre, width, drawn)
+    own = clipped_gradient(centre, width, drawn)
     plain = (drawn - centre) / width**2
     for worth in (lambda u: u, lambda u: u**2, lambda u: np.sin(3 * u)):
         value = worth(drawn.clip(-1, 1))
@@ -1120,11 +1130,11 @@ for number in range(4):
     assert np.allclose(louder(batch.mean(axis=1), batch.std(axis=1)),
                        counted_out(batch)), f"batch {number}, counted out"
 four = np.sqrt(np.mean(np.square([25, 20, 25, 0.05])) + np.var([-60, -50, -70, -1]))
-assert np.isclose(upright, four / 0.05), "the last of the four episodes"
+assert np.isclose(upright, four / 0.05, rtol=2e-3), "the last of the four episodes"
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# **Exercise 4 (open: train a small study).** Are four episodes an update a good choice? Train the running Z-Score's arm on Pendulum, `plan.part("continuous_pendulum").configs["running"]`, with several numbers of episodes per update, on several seeds, for so many episodes, and return the mean training return of each run.
+# **Exercise 4 (open: train a small study).** Are four episodes per update a good choice? Train the running Z-Score's arm on Pendulum, `plan.part("continuous_pendulum").configs["running"]`, with several numbers of episodes per update, on several seeds, for the given number of episodes. Return a table of the mean training return of each run, whose index is the seeds and whose columns are the numbers of episodes per update.
 # Then set `ahead` to the share of the seeds 3900, 3901 and 3902 on which two episodes per update have the higher mean than eight, over 48 episodes. (And try more episodes: what becomes of the lead?)
 
 # %% tags=["stub"]
@@ -1165,6 +1175,7 @@ def mean_return(count: int, number: int, episodes: int) -> float:
 trial = batch_study([2, 4], [3900, 3901], 16)
 assert trial is not None, "return a table"
 assert trial.shape == (2, 2), "a row for each seed, a column for each size"
+assert set(trial.index) == {3900, 3901}, "label the rows by seed"
 assert np.isclose(trial.loc[3901, 2], mean_return(2, 3901, 16)), (
     "each entry is the mean of `train_returns` of the run with its seed, the running "
     "Z-Score's arm with so many `episodes_per_update`, up to so many episodes")

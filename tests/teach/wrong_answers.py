@@ -412,13 +412,13 @@ ahead = float(np.mean(small["prompt_filter"] > small["krpo"]))
 """,
     # by the deviation, not by its logarithm
     "16-1": """
-def score(mean, log_std, action):
+def log_density_gradient(mean, log_std, action):
     std = np.exp(log_std)
     return (action - mean) / std**2, (((action - mean) / std) ** 2 - 1) / std
 """,
     # the clipped number, as if it had been drawn
     "16-2": """
-def clipped_score(mean, std, action):
+def clipped_gradient(mean, std, action):
     return (action.clip(-1, 1) - mean) / std**2
 """,
     # what lies between the means is forgotten
