@@ -978,7 +978,7 @@ figures.caption(
 
 # %% [markdown]
 # Of a ratio beyond the range PPO learns nothing if it lies on the side that the advantage asks for; on the other side it learns, with a weight that is off by chance.
-# At a deviation of 1 the dial is hardly worse off than untrained buttons; it is as the policy narrows that the masks drown the ratio. (Buttons that have grown sure of themselves were not tried, and no run with dropout was trained here.)
+# At a deviation of 1 the dial is somewhat worse off than untrained buttons, and as the policy narrows the masks drown the ratio. (Buttons that have grown sure of themselves were not tried, and no run with dropout was trained here.)
 
 # %% [markdown]
 # ## What this does not show
