@@ -279,7 +279,8 @@ def test_what_was_learned_survives_json_and_goes_on_as_if_nothing_had_happened(n
         assert play(one, rewards).tolist() == play(other, rewards).tolist()
 
 
-BAD = {"kind": ["ema", None], "gamma": [0.5, "0.99"], "scale": [-1.0, float("nan"), "1", 1e-200], "largest": [-1.0, float("inf"), None], "count": [-1, 0.5, True],
+BAD = {"kind": ["ema", None], "gamma": [0.5, "0.99"],
+       "scale": [-1.0, float("nan"), "1", 1e-200], "largest": [-1.0, float("inf"), None], "count": [-1, 0.5, True],
        "first": [float("nan"), "x"], "normalizer": [None, {}, [], {"count": -1, "mean": 0.0, "var": 1.0}]}
 
 
