@@ -243,6 +243,9 @@ Markdown(
 # | want to see how one experiment is taken apart | 05 |
 # | want to know where a Kalman filter is at home in all this | 12 |
 # | wonder where $Q$ and $R$ are to come from | 13 |
+# | use PopArt, `VecNormalize` or GRPO, and want to see them side by side | 15 |
+# | have a dial instead of buttons | 16 |
+# | have a training script of your own | 18 |
 # | want only the answer | [the page of answers](../docs/answer.md) |
 #
 # These are the chapters, each with the question it asks, read from the notebooks themselves:
