@@ -34,7 +34,9 @@ ROWS = [  # environment, algorithm, episodes at most, times raw stepping, times 
     ("CartPole-v1", "ppo", 500, 0.33, 8),
     ("LunarLander-v3", "actor_critic", 60, 0.60, None),
     ("LunarLander-v3", "ppo", 60, 0.45, None),
+    ("Pendulum-v1", "actor_critic", 200, 0.50, None),
     ("Pendulum-v1", "ppo", 200, 0.50, None),
+    ("LunarLanderContinuous-v3", "actor_critic", 120, 0.50, None),
     ("LunarLanderContinuous-v3", "ppo", 120, 0.50, None),
 ]
 KSCORE = {"name": "kscore", "variant": "adaptive", "mode": "stream", "Q": 0.01, "R": 0.1}
