@@ -314,7 +314,8 @@ figures.caption(
                                        for arm in arms) for task in trials.TASKS) + ".",
     alt="Three panels of learning curves, CartPole, LunarLander and Pendulum, one line "
     "with a band for each treatment of the rewards. On CartPole the line of the buffer "
-    "stays far below the others; on the other two tasks most bands overlap.")
+    "stays far below the others, on LunarLander that of rewards as they are; elsewhere "
+    "most bands overlap.")
 
 # %% [markdown]
 # Bands that overlap say little about runs that share their seeds. The plan asks for the paired difference: area with ours less area with `VecNormalize`, on the same seed. There are six comparisons, and they are adjusted as one family.

@@ -58,7 +58,7 @@ GROUP_METHODS: dict[str, dict[str, str]] = {  # what an answer is held against
     "one_filter": METHODS["adaptive_refit"] | {"label": "one filter for all prompts"},
 }
 WRAPPER_METHODS: dict[str, dict[str, str]] = {  # what becomes of rewards on their way into somebody else's learner
-    "vecnormalize": METHODS["innovation"] | {"label": "VecNormalize"},
+    "vecnormalize": METHODS["innovation"] | {"label": "VecNormalize", "linestyle": "-."},
     "veckscore": METHODS["kscore"] | {"label": "VecKScore"},
     "buffer": METHODS["adaptive_refit"] | {"label": "normalizing buffer"},
     "raw": METHODS["none"] | {"label": "rewards as they are"},
