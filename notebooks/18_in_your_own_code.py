@@ -33,7 +33,7 @@
 #
 # One might expect that the change matters: chapter 15 found that the wrappers spike at the start and never forget, and of all arms that it trained, the one with a filter over episodes needed the fewest episodes (noticed afterwards, and not tested).
 # Or one might expect no visible effect. PPO of Stable-Baselines3 z-scores the advantages of every batch, so that the scale of the rewards all but cancels in the loss of the policy and is left in that of the critic.
-# The plan (`data/PLAN.md`, "Part III: in other people's code") bets on the second, and says what would change our mind: either of ours better on two of the three tasks, or `VecKScore` worse on two. It was written before the runs that are judged here.
+# The plan (`data/PLAN.md`, "Part III: in the code of others") bets on the second, and says what would change our mind: either of ours better on two of the three tasks, or `VecKScore` worse on two. It was written before the runs that are judged here.
 #
 # After this chapter you can
 #
@@ -147,9 +147,9 @@ figures.caption(
 #
 # 1. An episode begins, and takes along the scale $s_k$ that is known now. All of its rewards are divided by that one number.
 # 2. It ends, by itself or at a time limit. Its returns $G_t$, discounted backwards from the last reward, go to the normalizer, which is the episode filter of chapter 12 unless you name another one.
-# 3. The scale of what the normalizer knows is that of the next episode:
+# 3. What the normalizer knows then is the scale of every episode that begins later:
 #
-# $$\tilde r_t = \frac{r_t}{s_k}, \qquad s_k = \operatorname{scale}\big(\text{what was learned from all episodes that ended before episode } k \text{ began}\big). \tag{18.1}$$
+# $$\tilde r_t = \frac{r_t}{s_k}, \qquad s_k = \operatorname{scale}\big(\text{episodes that ended before episode } k \text{ began}\big). \tag{18.1}$$
 #
 # Nothing is subtracted, because a constant off every reward changes the task (chapter 15).
 # Until a first episode has ended, with returns that differ, there is no scale. Rewards are then divided by the largest size so far of the running sum $A_t = \gamma A_{t-1} + r_t$. Since $r_t = A_t - \gamma A_{t-1}$, no quotient is beyond $1 + \gamma$ in size, and so none beyond 2.
@@ -496,9 +496,9 @@ assert judge.ret_rms.state_dict() == before
 # ## Inside PPO and A2C
 #
 # A wrapper can only reach rewards. The K-Score acts one door further in: on returns, with a centre.
-# Stable-Baselines3 lets us replace the buffer in which a rollout is kept, and that is where `NormalizedRolloutBuffer` does its work:
+# Stable-Baselines3 lets us replace the buffer in which a rollout is kept, and that is where `NormalizedRolloutBuffer` does its work, with returns $R$ in units of the rewards:
 #
-# $$R = \text{returns by GAE, in units of the rewards}, \qquad \hat G = \operatorname{normalizer}(R), \qquad A = \hat G - V(s). \tag{18.2}$$
+# $$R = \text{returns by GAE}, \qquad \hat G = \operatorname{normalizer}(R), \qquad A = \hat G - V(s). \tag{18.2}$$
 #
 # The critic learns $\hat G$, so that its outputs are scores; `values_of` turns them back.
 
