@@ -176,7 +176,10 @@ pd.DataFrame({title: described(title) for title in parts}).T.style.set_caption(
 # A policy for buttons puts out a probability for each of them. For a dial it puts out a distribution over the real numbers, and the simplest one is Gaussian: the network gives the mean $\mu(s)$ of every dimension, and a deviation $\sigma$ for each is learned beside it, as its logarithm, so that it stays positive whatever the optimizer does.
 # The dimensions are independent given the state, so that log-densities add up:
 #
-# $$\log\pi(a \mid s) = -\sum_i\Big(\frac{(a_i - \mu_i(s))^2}{2\sigma_i^2} + \log\sigma_i + \tfrac12\log 2\pi\Big), \qquad H = \sum_i\big(\log\sigma_i + \tfrac12\log 2\pi e\big). \tag{16.2}$$
+# $$\begin{aligned}
+# \log\pi(a \mid s) &= -\sum_i\Big(\frac{(a_i - \mu_i(s))^2}{2\sigma_i^2} + \log\sigma_i + \tfrac12\log 2\pi\Big), \\
+# H &= \sum_i\big(\log\sigma_i + \tfrac12\log 2\pi e\big).
+# \end{aligned} \tag{16.2}$$
 #
 # Since $\sigma$ is the same in all states, the entropy is too: one number says how widely the policy spreads the numbers that it draws.
 
@@ -245,7 +248,11 @@ assert np.allclose(head.log_std.grad, by_hand["log_std"].sum(axis=0))
 # ## Clipped or squashed?
 #
 # A Gaussian draws any number; a motor has a largest torque. Two ways to bring them together are in use.
-# One *clips*: $u = \min(\max(a, -1), 1)$. The other *squashes*: $u = \tanh a$, and corrects the log-density for it, $\log\pi(u) = \log\mathcal N(a) - \sum_i\log(1 - \tanh^2 a_i)$, as soft actor-critic does (Haarnoja and others 2018); a large comparison of the choices in on-policy learning recommends it as well (Andrychowicz and others 2021).
+# One *clips*: $u = \min(\max(a, -1), 1)$. The other *squashes*: $u = \tanh a$, and corrects the log-density for it,
+#
+# $$\log\pi(u) = \log\mathcal N(a) - \sum_i\log(1 - \tanh^2 a_i),$$
+#
+# as soft actor-critic does (Haarnoja and others 2018).
 #
 # We clip, and keep the log-probability of the number *that was drawn*. Is that allowed?
 # Think of the clip as a part of the environment, a stop at the end of the dial. The policy chose $a$; what the world makes of it is the world's affair, and the policy gradient holds in any world.
@@ -1277,7 +1284,6 @@ Markdown("\n".join(f"- {point}" for point in points))
 # P.-W. Chou, D. Maturana and S. Scherer, *Improving stochastic policy gradients in continuous control with deep reinforcement learning using the Beta distribution*, ICML 34 (2017).
 # Y. Fujita and S. Maeda, *Clipped action policy gradient*, ICML 35 (2018).
 # T. Haarnoja, A. Zhou, P. Abbeel and S. Levine, *Soft actor-critic: off-policy maximum entropy deep reinforcement learning with a stochastic actor*, ICML 35 (2018).
-# M. Andrychowicz and others, *What matters for on-policy deep actor-critic methods? A large-scale study*, ICLR (2021).
 
 # %%
 chapter.footer()

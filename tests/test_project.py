@@ -36,7 +36,7 @@ def test_environment_yml_installs_the_same_set_as_the_makefile(project):
 
 def test_every_target_installs_an_extra_that_is_there(project):
     extras = set(project["optional-dependencies"])
-    assert extras == {"rl", "notebooks", "cluster", "teach", "test", "bench"}
+    assert extras == {"gymnasium", "sb3", "mujoco", "rl", "notebooks", "cluster", "teach", "test", "bench"}
     assert {name.split("-")[1] for name in re.findall(r"\.installed-\w+", read("Makefile"))} <= extras
 
 

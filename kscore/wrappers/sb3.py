@@ -18,7 +18,6 @@
 """
 
 import os
-import pickle
 import warnings
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
@@ -29,7 +28,7 @@ import numpy as np
 from kscore import checks
 from kscore.normalizers import Normalizer, Symlog
 from kscore.normalizers.base import symexp
-from kscore.wrappers.scaling import Named, ReturnScale, RewardScaling, make_normalizer, write_whole
+from kscore.wrappers.scaling import Named, ReturnScale, RewardScaling, make_normalizer, written_whole
 
 try:
     import torch
@@ -132,21 +131,22 @@ class VecKScore(VecNormalize):
 
     def save(self, save_path: str | os.PathLike) -> None:
         """Save what was learned and all settings, in one piece: a reader finds the old file or the new one."""
-        write_whole(save_path, pickle.dumps(self))
+        with written_whole(save_path) as draft:
+            super().save(str(draft))
 
     @staticmethod
     def load(load_path: str | os.PathLike, venv: VecEnv) -> "VecKScore":
         """Load what `save` has saved, and wrap a vector environment; as any pickle, load only what you trust."""
-        with open(load_path, "rb") as file:
-            try:
-                loaded = pickle.load(file)
-            except Exception as error:  # what is no pickle, or half of one, can raise nearly anything
-                raise ValueError(f"load_path must name a file of a VecKScore, got {str(load_path)!r}, which cannot be "
-                                 f"read: {type(error).__name__}: {error}") from error
+        try:
+            loaded = VecNormalize.load(str(load_path), venv)
+        except OSError:
+            raise
+        except Exception as error:  # what is no pickle, or half of one, can raise nearly anything
+            raise ValueError(f"load_path must name a file of a VecKScore, got {str(load_path)!r}, which cannot be "
+                             f"loaded: {type(error).__name__}: {error}") from error
         if not isinstance(loaded, VecKScore):
             raise ValueError(f"load_path must name a file of a VecKScore, got {str(load_path)!r} with a "
                              f"{type(loaded).__name__}")
-        loaded.set_venv(venv)
         return loaded
 
 

@@ -15,7 +15,8 @@ episode is worth, and so the task (chapter 15); the centre is left to the critic
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
@@ -61,14 +62,14 @@ def discounted_returns(rewards: Sequence[float], gamma: float) -> np.ndarray:
     return np.array(returns[::-1])
 
 
-def write_whole(path: str | os.PathLike, content: bytes) -> None:
-    """Write a file in one piece: a reader finds the old file or the new one, and a failure leaves the old one."""
+@contextmanager
+def written_whole(path: str | os.PathLike) -> Iterator[Path]:
+    """Give a draft to write; it becomes the file in one piece, and a failure leaves the old file as it was."""
     path = Path(path)
     draft = path.with_name(f".{path.name}.{uuid4().hex}")
     try:
-        with draft.open("wb") as file:
-            file.write(content)
-            file.flush()
+        yield draft
+        with draft.open("rb") as file:
             os.fsync(file.fileno())
         os.replace(draft, path)
     except BaseException:
@@ -250,7 +251,8 @@ class RewardScaling:
 
     def save(self, path: str | os.PathLike) -> None:
         """Write what was learned to a file of JSON, in one piece: a reader finds the old file or the new one."""
-        write_whole(path, json.dumps(self.state_dict(), allow_nan=False).encode())
+        with written_whole(path) as draft:
+            draft.write_text(json.dumps(self.state_dict(), allow_nan=False), encoding="utf-8")
 
     def load(self, path: str | os.PathLike) -> None:
         """Go on from what was saved to a file; a bad file changes nothing."""
