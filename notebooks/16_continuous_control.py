@@ -176,10 +176,11 @@ pd.DataFrame({title: described(title) for title in parts}).T.style.set_caption(
 # A policy for buttons puts out a probability for each of them. For a dial it puts out a distribution over the real numbers, and the simplest one is Gaussian: the network gives the mean $\mu(s)$ of every dimension, and a deviation $\sigma$ for each is learned beside it, as its logarithm, so that it stays positive whatever the optimizer does.
 # The dimensions are independent given the state, so that log-densities add up:
 #
-# $$\begin{aligned}
-# \log\pi(a \mid s) &= -\sum_i\Big(\frac{(a_i - \mu_i(s))^2}{2\sigma_i^2} + \log\sigma_i + \tfrac12\log 2\pi\Big), \\
-# H &= \sum_i\big(\log\sigma_i + \tfrac12\log 2\pi e\big).
-# \end{aligned} \tag{16.2}$$
+# $$\log\pi(a \mid s) = -\sum_i\Big(\frac{(a_i - \mu_i(s))^2}{2\sigma_i^2} + \log\sigma_i + \tfrac12\log 2\pi\Big). \tag{16.2}$$
+#
+# How widely it spreads its actions is measured by its entropy, the mean of $-\log\pi$:
+#
+# $$H = \sum_i\big(\log\sigma_i + \tfrac12\log 2\pi e\big).$$
 #
 # Since $\sigma$ is the same in all states, the entropy is too: one number says how widely the policy spreads the numbers that it draws.
 
