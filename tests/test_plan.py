@@ -17,6 +17,7 @@ import orjson
 import pytest
 
 from kscore import analysis, study
+from kscore.analysis import contest
 from kscore.normalizers import KScore, spelled_out
 from kscore.project import ARCHIVE, DATA, NOTEBOOKS, ROOT
 from kscore.rl import PROTOCOL_VERSION, RunConfig, train
@@ -39,6 +40,8 @@ NOISES = ["1e-4", "1e-3", "1e-2", "1e-1", "1"]
 GRID = [f"Q = {float(Q):g}, R = {float(R):g}" for Q in NOISES for R in ("1e-2", "1e-1", "1", "10", "100")]
 ELEVEN = ("none", "zscore", "running", "ema", "kscore", "adaptive", "adaptive_refit", "episode_both", "episode_bank",
           "popart", "percentile")
+FIVE = ("zscore", "running", "adaptive", "adaptive_refit", "episode_both")
+PLACES = ("none", "episode", "past")
 IN_WORDS = {  # what the plan says of the arms of a part, and which those are; none: as many as the words say
     "none, zscore, running, K-Score simple refit, adaptive refit, adaptive stream":
         ["none", "zscore", "running", "refit", "adaptive_refit", "adaptive"],
@@ -80,6 +83,23 @@ IN_WORDS = {  # what the plan says of the arms of a part, and which those are; n
         f"{arm.format(rate)}" for rate in ("0.00025", "0.0005", "0.001") for arm in (
             "zscore at {}, z-scored", "running at {}, z-scored", "adaptive at {}, z-scored",
             "adaptive_refit at {}, z-scored", "episode_both at {}", "episode_both at {}, z-scored")],
+    "the eleven arms, each at its own setting": list(ELEVEN),
+    "at the common rate: none, zscore, ema, adaptive stream, episode filter, bank, PopArt":
+        ["none", "zscore", "ema", "adaptive", "episode_both", "episode_bank", "popart"],
+    "at the common rate: K-Score as written": ["kscore"],
+    "centre × scale from none, episode, past; fading 0 and 0.1 where either is past; 14 cells": [
+        f"centre {centre}, scale {scale}{how}" for centre in PLACES for scale in PLACES
+        for how in (("", ", fading") if "past" in (centre, scale) else ("",))],
+    "zscore, running, adaptive stream, adaptive refit, episode filter: no dropout, half and double width": [
+        f"{name}, {network}" for network in ("no dropout", "half the width", "double width") for name in FIVE],
+    **{f"eight arms {words}": [f"{name}, {condition}" for condition in conditions for name in ELEVEN[:8]]
+       for words, conditions in {
+           "under reward noise of deviation 0.1, 0.3, 1, 3, 10": [f"noise {d}" for d in ("0.1", "0.3", 1, 3, 10)],
+           "with rewards times 0.001, 0.03, 30, 1000": [f"scale {c}" for c in ("0.001", "0.03", 30, 1000)],
+           "under outliers; rewards times 10 after episode 50; plus 10 after episode 50":
+               ["outliers", "times 10", "plus 10"],
+           "with the two actions swapped after episode 150, cap 400, never stopped": ["swap"]}.items()},
+    "eight arms at the preset, advantages as they are": list(ELEVEN[:8]),
     "the best cell of each of the three grids (lowest restricted mean; on a tie the first in the grid's order)":
         ["kscore", "refit", "ema"],
 }
@@ -142,12 +162,22 @@ CONTINUOUS = {  # tasks with real actions, and their caps
     "pendulum": ("Pendulum-v1", 1000), "lunarlander": ("LunarLanderContinuous-v3", 600),
     "halfcheetah": ("HalfCheetah-v5", 300), "bipedalwalker": ("BipedalWalker-v3", 300),
 }
+SMALL = {  # short tasks and Acrobot, and their caps
+    "bandit": ("kscore.rl.tasks:Bandit-v0", 1000), "drylake": ("kscore.rl.tasks:DryLake-v1", 1000),
+    "frozenlake": ("FrozenLake-v1", 8000), "blackjack": ("kscore.rl.tasks:TimedBlackjack-v1", 3000),
+    "acrobot": ("Acrobot-v1", 300),
+}
 
 
 def task_of(name):
     """The environment that the name of a part means, and its cap."""
     if name.startswith("continuous"):
         return CONTINUOUS[name.rpartition("_")[2]]
+    if name.endswith("_swap"):
+        return "CartPole-v1", 400
+    for task, found in SMALL.items():
+        if task in name:
+            return found
     return ("LunarLander-v3", 1500) if "lunarlander" in name else ("CartPole-v1", 500)
 
 
@@ -235,8 +265,9 @@ def test_lunar_runs_go_on_until_both_criteria_are_met(name):
 
 
 def test_cartpole_runs_stop_by_evaluation_at_475_or_500_episodes():
+    cartpole = [part for name, part in EVERY.items() if task_of(name) == ("CartPole-v1", 500)]
     found = {(config.criterion, config.threshold, config.window, config.max_episodes)
-             for name, part in EVERY.items() if task_of(name)[0] == "CartPole-v1" for config in part.configs.values()}
+             for part in cartpole for config in part.configs.values()}
     assert found == {("evaluation", 475.0, 25, 500)}
 
 
@@ -350,6 +381,65 @@ def test_settings_that_chapter_10_found_are_those_of_its_winners(kind, name):
     for algorithm, learners in (("actor_critic", ("actor_critic", "reinforce", "gae")), ("ppo", ("ppo",))):
         winner = tuned_part(f"tuned_{algorithm}").configs[plan.TUNED_ARMS[kind]].normalizer
         assert all(plan.fair(name, learner, z_scored=False).normalizer == winner for learner in learners)
+
+
+@cache
+def tuning_means(learner):
+    grid = EVERY[f"fair_tuning_{learner}"]
+    return contest.grid_means(study.recorded(grid.configs, grid.seeds, ARCHIVE / grid.file))
+
+
+@pytest.mark.parametrize("learner", ["reinforce", "actor_critic", "gae", "ppo"])
+def test_the_settings_of_the_fair_fight_are_those_that_the_tuning_seeds_chose(learner):
+    means = tuning_means(learner)
+    own, common = contest.own_settings(means), contest.common_settings(means)
+    assert plan.FAIR_OWN[learner] == own
+    assert plan.FAIR_COMMON.get(learner, {}) == {arm: common[arm] for arm in common if common[arm] != own[arm]}
+    assert {setting.rate for setting in common.values()} == {plan.COMMON_RATES[learner]}
+    assert means["running"][own["running"]] < means["zscore"][own["zscore"]]  # so the running one is the reference
+
+
+def test_the_plan_writes_down_the_settings_that_were_found():
+    titles = dict(zip(ELEVEN, ("none", "Z-Score per episode", "running", "EMA", "K-Score as written", "adaptive stream",
+                               "adaptive refit", "episode filter", "episode filter, bank", "PopArt", "percentile"),
+                      strict=True))
+    written = {row[0]: row[1:] for row in rows("| arm | REINFORCE |")}
+    for arm, title in titles.items():
+        for learner, cell in zip(("reinforce", "actor_critic", "gae", "ppo"), written.pop(title), strict=True):
+            rate, z_scored = plan.FAIR_OWN[learner][arm]
+            assert cell == f"{rate:g}{' z' if z_scored else ''}: {tuning_means(learner)[arm][rate, z_scored]:.0f}"
+    assert not written
+
+
+@pytest.mark.parametrize("learner", ["reinforce", "actor_critic"])
+def test_under_a_condition_an_arm_differs_from_the_clean_one_by_that_alone(learner):
+    clean = EVERY[f"fair_{learner}"].configs
+    for kind in plan.DISTURBED[learner]:
+        for title, config in EVERY[f"disturbed_{learner}_{kind}"].configs.items():
+            arm, condition = title.split(", ")
+            changes = plan.CONDITIONS[kind][condition]
+            assert config == dataclasses.replace(clean[arm], **changes) != clean[arm]
+
+
+@pytest.mark.parametrize("learner", ["reinforce", "ppo"])
+def test_the_cells_of_the_factorial_differ_in_their_parts_alone(learner):
+    cells = EVERY[f"fair_parts_{learner}"].configs
+    assert len({key(config, 0) for config in cells.values()}) == 14
+    bare = dataclasses.replace(RunConfig.preset("CartPole-v1", learner), normalize_advantages=False,
+                               learning_rate=plan.COMMON_RATES[learner])
+    assert all(dataclasses.replace(config, normalizer=bare.normalizer) == bare for config in cells.values())
+    found = {(one.normalizer["centre"], one.normalizer["scale"], one.normalizer["fading"]) for one in cells.values()}
+    assert found == {(c, s, f) for c in PLACES for s in PLACES for f in (0.0, 0.1) if "past" in (c, s) or not f}
+
+
+@pytest.mark.parametrize("learner", ["actor_critic", "ppo"])
+def test_other_networks_change_the_network_alone(learner):
+    usual = EVERY[f"fair_{learner}"].configs
+    for title, config in EVERY[f"fair_networks_{learner}"].configs.items():
+        arm, network = title.split(", ")
+        changes = {"no dropout": {"dropout": 0.0}, "half the width": {"hidden": (64,)},
+                   "double width": {"hidden": (256,)}}[network]
+        assert config == dataclasses.replace(usual[arm], **changes) != usual[arm]
 
 
 # Tuning
@@ -485,7 +575,8 @@ def test_a_chapter_means_its_parts(number):
     assert own and plan.chosen([f"{number:02}"]) == plan.chosen([str(number)]) == own
 
 
-REPLICATION = [name for name in PARTS if not name.startswith(("episodes", "relatives", "continuous", "fair"))]
+BEYOND = ("episodes", "relatives", "continuous", "fair", "disturbed", "short")
+REPLICATION = [name for name in PARTS if not name.startswith(BEYOND)]
 
 
 def test_the_report_means_all_of_the_replication():

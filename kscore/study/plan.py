@@ -15,6 +15,7 @@ from functools import partial
 from typing import NamedTuple
 
 from kscore import checks
+from kscore.normalizers.parts import PLACES
 from kscore.rl.config import RunConfig
 
 Arms = dict[str, RunConfig]
@@ -39,6 +40,9 @@ CONTINUOUS_RESULTS = Seeds(8000, 30)  # results on tasks with real actions
 UNTUNED_RESULTS = Seeds(8000, 10)  # on those for which nothing was tuned
 PENDULUM_TUNING = Seeds(2000, 6)
 FAIR_TUNING = Seeds(2000, 20)  # the setting of each arm of the fair fight is chosen on these
+FAIR_RESULTS = Seeds(5000, 50)  # results of the fair fight on CartPole
+FAIR_FEWER = Seeds(5000, 30)  # under disturbances, on short tasks, and for what is descriptive
+ACROBOT_RESULTS = Seeds(5000, 20)
 
 BASELINES = {name: {"name": name} for name in ("none", "zscore", "running", "ema")}
 KALMAN_ARMS = {
@@ -82,6 +86,52 @@ FOUND_IN_CHAPTER_10: dict[str, dict[str, dict]] = {
     "kscore": {"actor_critic": {"Q": 1e-4, "R": 10.0}, "ppo": {"Q": 1e-4, "R": 100.0}},
 }
 """The winners of the grids of chapter 10. REINFORCE and GAE, which it did not tune, take those of the actor-critic."""
+Choice = tuple[float, bool]
+"""A learning rate, and whether advantages are z-scored per episode."""
+FAIR_OWN: dict[str, dict[str, Choice]] = {
+    "reinforce": {**dict.fromkeys(FAIR_ARMS, (0.01, False)),
+                  **dict.fromkeys(("running", "kscore", "adaptive_refit", "percentile"), (0.003, False))},
+    "actor_critic": {**dict.fromkeys(FAIR_ARMS, (0.01, False)),
+                     **dict.fromkeys(("zscore", "adaptive_refit"), (0.01, True))},
+    "gae": {**dict.fromkeys(FAIR_ARMS, (0.01, True)), "kscore": (0.003, True),
+            **dict.fromkeys(("none", "episode_both", "episode_bank", "popart"), (0.01, False))},
+    "ppo": {**dict.fromkeys(FAIR_ARMS, (0.003, False)), "kscore": (0.001, False),
+            **dict.fromkeys(("none", "adaptive", "adaptive_refit"), (0.003, True))},
+}
+"""Each arm's own setting on CartPole: that of the lowest restricted mean on the tuning seeds."""
+FAIR_COMMON: dict[str, dict[str, Choice]] = {
+    "reinforce": dict.fromkeys(("none", "zscore", "ema", "adaptive", "episode_both", "episode_bank", "popart"),
+                               (0.003, False)),
+    "gae": {"kscore": (0.01, True)},
+    "ppo": {"kscore": (0.003, False)},
+}
+"""The settings at the common rate of a learner, of the arms for which it is another one than their own."""
+COMMON_RATES = {"reinforce": 0.003, "actor_critic": 0.01, "gae": 0.01, "ppo": 0.003}
+FACTORIAL_FADING = 0.1  # the least weight of the newest episode, where memory fades
+OTHER_NETWORKS: dict[str, dict] = {"no dropout": {"dropout": 0.0}, "half the width": {"hidden": (64,)},
+                                   "double width": {"hidden": (256,)}}
+"""What the networks are changed to, to see whether an order of arms depends on them."""
+SHIFT_ARMS = ("none", "zscore", "running", "ema", "kscore", "adaptive", "adaptive_refit", "episode_both")
+"""The arms under noise and shifts, at their own settings on the clean task."""
+SWAPPED_AFTER = 150
+CHANGED_AFTER = 50
+CONDITIONS: dict[str, dict[str, dict]] = {
+    "noise": {f"noise {deviation:g}": {"disturbance": {"name": "noise", "deviation": deviation}}
+              for deviation in (0.1, 0.3, 1.0, 3.0, 10.0)},
+    "scale": {f"scale {factor:g}": {"reward_scale": factor} for factor in (0.001, 0.03, 30.0, 1000.0)},
+    "shift": {
+        "outliers": {"disturbance": {"name": "outliers", "share": 0.01, "size": 100.0}},
+        "times 10": {"disturbance": {"name": "change", "factor": 10.0, "after": CHANGED_AFTER}},
+        "plus 10": {"disturbance": {"name": "change", "offset": 10.0, "after": CHANGED_AFTER}},
+    },
+    "swap": {"swap": {"disturbance": {"name": "swap", "after": SWAPPED_AFTER}, "stop": False, "max_episodes": 400}},
+}
+"""What is done to CartPole, by kind: noise and scale as in bsuite, the rest our own."""
+DISTURBED = {"actor_critic": tuple(CONDITIONS), "reinforce": ("noise", "shift", "swap")}
+"""Which kinds of conditions each learner is put under."""
+SHORT_TASKS = {"bandit": "kscore.rl.tasks:Bandit-v0", "drylake": "kscore.rl.tasks:DryLake-v1",
+               "frozenlake": "FrozenLake-v1", "blackjack": "kscore.rl.tasks:TimedBlackjack-v1"}
+"""Tasks with short episodes that pay at their end."""
 REWARD_SCALES = {"": 1.0, "_small": 1e-3, "_large": 1e3}  # what rewards are multiplied by
 
 TABLE_2 = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
@@ -285,6 +335,42 @@ def fair_grid(learner: str, rates: Iterable[float] = FAIR_RATES, names: Iterable
             for z_scored in ([False] if learner == "reinforce" else [False, True] if name in both else [True])}
 
 
+def fair_at(learner: str, settings: Mapping[str, Choice], env: str = "CartPole-v1", **changes: object) -> Arms:
+    """Return arms of the fair fight, each at its setting."""
+    return {name: fair(name, learner, z_scored=z_scored, env=env, **{"learning_rate": rate, **changes})
+            for name, (rate, z_scored) in settings.items()}
+
+
+def factorial(learner: str, **changes: object) -> Arms:
+    """Return every way to take a centre and a scale, from nowhere, the episode or the past, whose memory may fade."""
+    bare = fair("none", learner, z_scored=False, **{"learning_rate": COMMON_RATES[learner], **changes})
+    return {f"centre {centre}, scale {scale}{', fading' if fading else ''}":
+            replace(bare, normalizer={"name": "parts", "centre": centre, "scale": scale, "fading": fading})
+            for centre in PLACES for scale in PLACES
+            for fading in ((0.0, FACTORIAL_FADING) if "past" in (centre, scale) else (0.0,))}
+
+
+def other_networks(learner: str, **changes: object) -> Arms:
+    """Return five arms at their own settings with each of the other networks."""
+    settings = {name: FAIR_OWN[learner][name] for name in FAIR_LUNAR_ARMS}
+    return {f"{name}, {title}": config for title, network in OTHER_NETWORKS.items()
+            for name, config in fair_at(learner, settings, **{**network, **changes}).items()}
+
+
+def disturbed(learner: str, kind: str, **changes: object) -> Arms:
+    """Return the arms at their own settings on the clean task, under each condition of a kind."""
+    settings = {name: FAIR_OWN[learner][name] for name in SHIFT_ARMS}
+    return {f"{name}, {title}": config
+            for title, condition in CONDITIONS[checks.choice("kind of condition", kind, CONDITIONS)].items()
+            for name, config in fair_at(learner, settings, **{**condition, **changes}).items()}
+
+
+def short(task: str, learner: str, **changes: object) -> Arms:
+    """Return the arms on a short task, at the rate of its preset and with advantages as they are."""
+    env = SHORT_TASKS[checks.choice("short task", task, SHORT_TASKS)]
+    return {name: fair(name, learner, z_scored=False, env=env, **changes) for name in SHIFT_ARMS}
+
+
 # The parts
 
 class Declared(NamedTuple):
@@ -346,10 +432,27 @@ PARTS: dict[str, Declared] = {
         (17,), LUNAR_TUNING, partial(fair_grid, learner, FAIR_LUNAR_RATES, FAIR_LUNAR_ARMS, "LunarLander-v3",
                                      ("episode_both",)))
        for learner in ("actor_critic", "ppo")},
+    **{f"fair_{learner}": Declared(
+        (14, 17) if learner in DISTURBED else (17,), FAIR_RESULTS, partial(fair_at, learner, settings))
+       for learner, settings in FAIR_OWN.items()},
+    **{f"fair_common_{learner}": Declared((17,), FAIR_RESULTS, partial(fair_at, learner, settings))
+       for learner, settings in FAIR_COMMON.items()},
+    **{f"disturbed_{learner}_{kind}": Declared((14,), FAIR_FEWER, partial(disturbed, learner, kind))
+       for learner, kinds in DISTURBED.items() for kind in kinds},
+    **{f"short_{task}_{learner}": Declared((14,), FAIR_FEWER, partial(short, task, learner))
+       for task in SHORT_TASKS for learner in DISTURBED},
+    **{f"fair_parts_{learner}": Declared((17,), FAIR_FEWER, partial(factorial, learner))
+       for learner in ("reinforce", "ppo")},
+    **{f"fair_networks_{learner}": Declared((17,), FAIR_FEWER, partial(other_networks, learner))
+       for learner in ("actor_critic", "ppo")},
+    **{f"fair_{task}_{learner}": Declared((17,), seeds, partial(fair_at, learner, FAIR_OWN[learner], env))
+       for task, env, seeds in (("drylake", SHORT_TASKS["drylake"], FAIR_FEWER),
+                                ("acrobot", "Acrobot-v1", ACROBOT_RESULTS))
+       for learner in ("actor_critic", "ppo")},
 }
 """Every part of the study, the longest runs first. The arms of a tuned part are the winners of its grids."""
 
-UNDER_WAY = frozenset(name for name in PARTS if name.startswith("fair_"))
+UNDER_WAY = frozenset(name for name in PARTS if name.startswith(("fair_", "disturbed_", "short_")))
 """Parts whose runs are still being recorded, seed by seed; no chapter reads them yet."""
 
 REPORT = 11  # the chapter that reads every part of the replication
@@ -408,7 +511,7 @@ def _of_chapter(number: int) -> list[str]:
     known = sorted({chapter for declared in PARTS.values() for chapter in declared.chapters} | {REPORT})
     checks.choice("chapter with experiments", str(number), map(str, known))
     return [name for name, declared in PARTS.items()
-            if number in declared.chapters or (number == REPORT and declared.chapters[0] < REPORT)]
+            if number in declared.chapters or (number == REPORT and min(declared.chapters) < REPORT)]
 
 
 # What the claims of the paper are judged by
