@@ -17,6 +17,7 @@ from kscore.analysis import stats
 from kscore.analysis.stats import Interval, Survival, Times
 from kscore.figures import (
     EPISODE_METHODS,
+    FAIR_METHODS,
     GROUP_METHODS,
     LOOKS,
     METHODS,
@@ -28,7 +29,7 @@ from kscore.figures import (
 from kscore.normalizers.groups import FORMS
 from kscore.project import NOTEBOOKS
 from kscore.rl import RunConfig
-from kscore.study.plan import ARMS, EPISODE_ARMS, relatives
+from kscore.study.plan import ARMS, EPISODE_ARMS, FAIR_ARMS, relatives
 from kscore.wrappers.trials import ARMS as TRIALS
 
 
@@ -124,7 +125,7 @@ def test_strokes_are_told_apart():
 
 
 VOCABULARIES = {"part II": METHODS, "episodes": EPISODE_METHODS, "relatives": RELATIVE_METHODS, "groups": GROUP_METHODS,
-                "wrappers": WRAPPER_METHODS}
+                "wrappers": WRAPPER_METHODS, "fair fight": FAIR_METHODS}
 """Arms of two of them are never in one figure."""
 each_vocabulary = pytest.mark.parametrize("looks", VOCABULARIES.values(), ids=VOCABULARIES)
 
@@ -132,7 +133,7 @@ each_vocabulary = pytest.mark.parametrize("looks", VOCABULARIES.values(), ids=VO
 def test_every_arm_of_the_study_has_a_look():
     assert set(METHODS) == set(ARMS) and set(EPISODE_METHODS) == set(EPISODE_ARMS)
     assert set(RELATIVE_METHODS) == set(relatives("ppo")) and set(GROUP_METHODS) == set(FORMS)
-    assert set(WRAPPER_METHODS) == set(TRIALS)
+    assert set(WRAPPER_METHODS) == set(TRIALS) and tuple(FAIR_METHODS) == FAIR_ARMS
     assert all(set(look) == {"label", "color", "linestyle", "marker"} for look in LOOKS.values())
 
 

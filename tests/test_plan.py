@@ -38,9 +38,9 @@ TEN = ["none", "zscore", "running", "ema", "kscore", "refit", "innovation", "ada
        "adaptive_innovation"]
 NOISES = ["1e-4", "1e-3", "1e-2", "1e-1", "1"]
 GRID = [f"Q = {float(Q):g}, R = {float(R):g}" for Q in NOISES for R in ("1e-2", "1e-1", "1", "10", "100")]
-ELEVEN = ("none", "zscore", "running", "ema", "kscore", "adaptive", "adaptive_refit", "episode_both", "episode_bank",
-          "popart", "percentile")
-FIVE = ("zscore", "running", "adaptive", "adaptive_refit", "episode_both")
+ELEVEN = ("none", "zscore", "running", "ema", "kscore", "adaptive", "adaptive_refit", "episode_filter", "filter_bank",
+          "popart", "percentile_range")
+FIVE = ("zscore", "running", "adaptive", "adaptive_refit", "episode_filter")
 PLACES = ("none", "episode", "past")
 IN_WORDS = {  # what the plan says of the arms of a part, and which those are; none: as many as the words say
     "none, zscore, running, K-Score simple refit, adaptive refit, adaptive stream":
@@ -82,10 +82,10 @@ IN_WORDS = {  # what the plan says of the arms of a part, and which those are; n
     "five arms at learning rates 0.00025, 0.0005, 0.001, advantages z-scored; the episode filter also on both": [
         f"{arm.format(rate)}" for rate in ("0.00025", "0.0005", "0.001") for arm in (
             "zscore at {}, z-scored", "running at {}, z-scored", "adaptive at {}, z-scored",
-            "adaptive_refit at {}, z-scored", "episode_both at {}", "episode_both at {}, z-scored")],
+            "adaptive_refit at {}, z-scored", "episode_filter at {}", "episode_filter at {}, z-scored")],
     "the eleven arms, each at its own setting": list(ELEVEN),
     "at the common rate: none, zscore, ema, adaptive stream, episode filter, bank, PopArt":
-        ["none", "zscore", "ema", "adaptive", "episode_both", "episode_bank", "popart"],
+        ["none", "zscore", "ema", "adaptive", "episode_filter", "filter_bank", "popart"],
     "at the common rate: K-Score as written": ["kscore"],
     "centre × scale from none, episode, past; fading 0 and 0.1 where either is past; 14 cells": [
         f"centre {centre}, scale {scale}{how}" for centre in PLACES for scale in PLACES
@@ -361,7 +361,7 @@ def test_arms_of_the_fair_fight_differ_from_the_preset_only_where_they_normalize
 
 
 def test_filters_over_episodes_stand_at_both_doors_unless_advantages_are_z_scored_or_there_are_none():
-    for name, noise in (("episode_both", "fixed"), ("episode_bank", "bank")):
+    for name, noise in (("episode_filter", "fixed"), ("filter_bank", "bank")):
         filtered = spelled_out("episode", noise=noise)
         for learner, z_scored, at_advantages in (
                 ("ppo", False, filtered), ("ppo", True, None), ("reinforce", False, None)):

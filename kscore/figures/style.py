@@ -11,6 +11,7 @@ _PALETTE = sns.color_palette("colorblind").as_hex()
 BLUE, ORANGE, GREEN, RED, PURPLE, _, _, GREY, _, SKY = _PALETTE
 TEAL = "#00665c"  # instead of the palette's pink, which is too faint for a line
 BROWN = "#6b3000"  # darker than the palette's own, which is hard to tell from its orange
+VIOLET = "#cc44ff"
 INK = "#222222"
 
 METHODS: dict[str, dict[str, str]] = {
@@ -63,7 +64,15 @@ WRAPPER_METHODS: dict[str, dict[str, str]] = {  # what becomes of rewards on the
     "buffer": METHODS["adaptive_refit"] | {"label": "normalizing buffer"},
     "raw": METHODS["none"] | {"label": "rewards as they are"},
 }
-LOOKS = METHODS | EPISODE_METHODS | RELATIVE_METHODS | GROUP_METHODS | WRAPPER_METHODS
+FAIR_METHODS: dict[str, dict[str, str]] = {  # the Z-Scores and the paper's filters beside what came after them
+    **{name: METHODS[name] for name in ("none", "zscore", "running", "ema", "kscore", "adaptive", "adaptive_refit")},
+    "episode_filter": {"label": "filter of episodes", "color": PURPLE, "linestyle": ":", "marker": "P"},
+    "filter_bank": METHODS["adaptive_innovation"] | {"label": "filter of episodes, a bank"},
+    "popart": RELATIVE_METHODS["popart"],
+    "percentile_range": {"label": "percentile range", "color": VIOLET, "linestyle": (0, (6, 1, 1, 1, 1, 1)),
+                         "marker": "h"},
+}
+LOOKS = METHODS | EPISODE_METHODS | RELATIVE_METHODS | GROUP_METHODS | WRAPPER_METHODS | FAIR_METHODS
 """The look of every arm, of whichever part."""
 
 

@@ -75,11 +75,11 @@ CHOSEN_RATES: dict[str, dict[str, float]] = {
     "LunarLanderContinuous-v3": {**dict.fromkeys(CONTINUOUS_ARMS, 0.003), "episode_both": 0.01},
 }
 """The learning rate of each arm on a task with real actions: that of the largest mean area on the tuning seeds."""
-FAIR_ARMS = ("none", "zscore", "running", "ema", "kscore", "adaptive", "adaptive_refit", "episode_both", "episode_bank",
-             "popart", "percentile")
+FAIR_ARMS = ("none", "zscore", "running", "ema", "kscore", "adaptive", "adaptive_refit", "episode_filter",
+             "filter_bank", "popart", "percentile_range")
 """The arms of the fair fight. Each has one learning rate and one way with advantages, found on equally many runs."""
 FAIR_RATES = (0.001, 0.003, 0.01, 0.03)
-FAIR_LUNAR_ARMS = ("zscore", "running", "adaptive", "adaptive_refit", "episode_both")
+FAIR_LUNAR_ARMS = ("zscore", "running", "adaptive", "adaptive_refit", "episode_filter")
 FAIR_LUNAR_RATES = (0.00025, 0.0005, 0.001)
 FOUND_IN_CHAPTER_10: dict[str, dict[str, dict]] = {
     "ema": {"actor_critic": {"decay": 1 - 2e-4}, "ppo": {"decay": 1 - 1.5e-3}},
@@ -90,17 +90,17 @@ Choice = tuple[float, bool]
 """A learning rate, and whether advantages are z-scored per episode."""
 FAIR_OWN: dict[str, dict[str, Choice]] = {
     "reinforce": {**dict.fromkeys(FAIR_ARMS, (0.01, False)),
-                  **dict.fromkeys(("running", "kscore", "adaptive_refit", "percentile"), (0.003, False))},
+                  **dict.fromkeys(("running", "kscore", "adaptive_refit", "percentile_range"), (0.003, False))},
     "actor_critic": {**dict.fromkeys(FAIR_ARMS, (0.01, False)),
                      **dict.fromkeys(("zscore", "adaptive_refit"), (0.01, True))},
     "gae": {**dict.fromkeys(FAIR_ARMS, (0.01, True)), "kscore": (0.003, True),
-            **dict.fromkeys(("none", "episode_both", "episode_bank", "popart"), (0.01, False))},
+            **dict.fromkeys(("none", "episode_filter", "filter_bank", "popart"), (0.01, False))},
     "ppo": {**dict.fromkeys(FAIR_ARMS, (0.003, False)), "kscore": (0.001, False),
             **dict.fromkeys(("none", "adaptive", "adaptive_refit"), (0.003, True))},
 }
 """Each arm's own setting on CartPole: that of the lowest restricted mean on the tuning seeds."""
 FAIR_COMMON: dict[str, dict[str, Choice]] = {
-    "reinforce": dict.fromkeys(("none", "zscore", "ema", "adaptive", "episode_both", "episode_bank", "popart"),
+    "reinforce": dict.fromkeys(("none", "zscore", "ema", "adaptive", "episode_filter", "filter_bank", "popart"),
                                (0.003, False)),
     "gae": {"kscore": (0.01, True)},
     "ppo": {"kscore": (0.003, False)},
@@ -111,7 +111,7 @@ FACTORIAL_FADING = 0.1  # the least weight of the newest episode, where memory f
 OTHER_NETWORKS: dict[str, dict] = {"no dropout": {"dropout": 0.0}, "half the width": {"hidden": (64,)},
                                    "double width": {"hidden": (256,)}}
 """What the networks are changed to, to see whether an order of arms depends on them."""
-SHIFT_ARMS = ("none", "zscore", "running", "ema", "kscore", "adaptive", "adaptive_refit", "episode_both")
+SHIFT_ARMS = ("none", "zscore", "running", "ema", "kscore", "adaptive", "adaptive_refit", "episode_filter")
 """The arms under noise and shifts, at their own settings on the clean task."""
 SWAPPED_AFTER = 150
 CHANGED_AFTER = 50
@@ -305,8 +305,8 @@ def fair(name: str, learner: str, *, z_scored: bool, env: str = "CartPole-v1", *
     checks.choice("arm", name, FAIR_ARMS)
     bare = replace(RunConfig.preset(env, learner), normalizer={"name": "none"}, normalize_advantages=z_scored,
                    **changes)
-    if name.startswith("episode"):
-        options = {"name": "episode"} | ({"noise": "bank"} if name == "episode_bank" else {})
+    if name in ("episode_filter", "filter_bank"):
+        options = {"name": "episode"} | ({"noise": "bank"} if name == "filter_bank" else {})
         both = not z_scored and learner != "reinforce"
         return replace(bare, normalizer=options, advantage_normalizer=options if both else None)
     if name == "popart" and learner != "reinforce":
@@ -320,7 +320,9 @@ def _fair_normalizer(name: str, learner: str, env: str) -> dict:
         return {"name": name, **found}
     if name == "popart":
         return RELATIVES["popart"]["value_scale"]
-    return RELATIVES[name]["normalizer"] if name == "percentile" else _normalizer(name, env, learner)
+    if name == "percentile_range":
+        return RELATIVES["percentile"]["normalizer"]
+    return _normalizer(name, env, learner)
 
 
 def fair_grid(learner: str, rates: Iterable[float] = FAIR_RATES, names: Iterable[str] = FAIR_ARMS,
@@ -430,7 +432,7 @@ PARTS: dict[str, Declared] = {
        for learner in ("actor_critic", "ppo", "reinforce", "gae")},
     **{f"fair_tuning_lunarlander_{learner}": Declared(
         (17,), LUNAR_TUNING, partial(fair_grid, learner, FAIR_LUNAR_RATES, FAIR_LUNAR_ARMS, "LunarLander-v3",
-                                     ("episode_both",)))
+                                     ("episode_filter",)))
        for learner in ("actor_critic", "ppo")},
     **{f"fair_{learner}": Declared(
         (14, 17) if learner in DISTURBED else (17,), FAIR_RESULTS, partial(fair_at, learner, settings))
