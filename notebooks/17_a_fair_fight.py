@@ -57,6 +57,7 @@ from scipy import stats as distributions
 
 from kscore import analysis, chapters, figures, study
 from kscore.analysis import contest, stats
+from kscore.rl import train
 from kscore.study import plan
 
 chapter = chapters.begin("17_a_fair_fight")
@@ -283,7 +284,7 @@ for arm in arms:
             [kept[learner, arm] for learner in learners], **look)
 ends = np.array([80, 230])
 ax.plot(ends, ends, color=figures.INK, linewidth=0.8, linestyle=":")
-figures.label(ax, f"Promised and kept (n = {tuning_seeds} and {seeds} seeds)",
+figures.label(ax, f"Kept, promised (n = {seeds}, {tuning_seeds})",
               "restricted mean, tuning seeds", "fresh seeds")
 fig.legend(loc="outside right upper")
 figures.show(fig)
@@ -818,6 +819,60 @@ assert np.isclose(luck(8, 80, 60.0), luck(8, 20, 60.0) / 2), "four times the run
 by_grid = -distributions.norm.expect(
     lambda z: 8 * z * distributions.norm.sf(z) ** 7) * 60
 assert enough == int(np.floor((by_grid / 10) ** 2)) + 1, "`enough` is not right"
+### END HIDDEN TESTS
+
+# %% [markdown]
+# **Exercise 4 (open).** A small grid of your own. Train the filter of episodes with the actor-critic at each of some `rates`, on each of some `seeds`, for so many `episodes`, everything else as in the contest (`plan.fair` makes the arm; advantages as they are), and return the mean training return: a row for each seed, a column for each rate.
+# Then give `ahead`: with the rates 0.001 and 0.01, seeds 3900 to 3902 and 40 episodes, the share of the seeds on which 0.01 earns more. Would you choose a rate by three runs?
+
+# %% tags=["stub"]
+def rate_study(rates: list[float], some_seeds: list[int],
+               episodes: int) -> pd.DataFrame:
+    """Return the mean training return by seed (rows) and learning rate (columns)."""
+
+
+ahead = None
+
+# %% nbgrader={"grade": false, "grade_id": "17-4", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
+def rate_study(rates: list[float], some_seeds: list[int],
+               episodes: int) -> pd.DataFrame:
+    """Return the mean training return by seed (rows) and learning rate (columns)."""
+    ### BEGIN SOLUTION
+    made = {rate: plan.fair("episode_filter", "actor_critic", z_scored=False,
+                            learning_rate=rate, max_episodes=episodes)
+            for rate in rates}
+    return pd.DataFrame({rate: {number: np.mean(train(arm, number)["train_returns"])
+                                for number in some_seeds}
+                         for rate, arm in made.items()})
+    ### END SOLUTION
+
+
+ahead = None
+### BEGIN SOLUTION
+small = rate_study([0.001, 0.01], [3900, 3901, 3902], 40)
+ahead = float(np.mean(small[0.01] > small[0.001]))
+### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "17-4-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
+def one_run(rate: float, number: int, episodes: int) -> float:
+    """Return the mean training return of a single run."""
+    arm = plan.fair("episode_filter", "actor_critic", z_scored=False,
+                    learning_rate=rate, max_episodes=episodes)
+    return float(np.mean(train(arm, number)["train_returns"]))
+
+
+tiny = rate_study([0.003, 0.01], [3910, 3911], 6)
+assert tiny is not None and tiny.shape == (2, 2), "two seeds and two rates"
+assert list(tiny.columns) == [0.003, 0.01] and list(tiny.index) == [3910, 3911], (
+    "a column for each rate and a row for each seed")
+assert ahead is not None and 0 <= ahead <= 1, "and `ahead`, a share"
+### BEGIN HIDDEN TESTS
+for rate in (0.003, 0.01):
+    assert np.isclose(tiny.loc[3911, rate], one_run(rate, 3911, 6)), (
+        f"seed 3911 at {rate}, trained once more")
+wins = [one_run(0.01, number, 40) > one_run(0.001, number, 40)
+        for number in (3900, 3901, 3902)]
+assert np.isclose(ahead, np.mean(wins)), "`ahead`, trained once more"
 ### END HIDDEN TESTS
 
 # %% [markdown]

@@ -440,6 +440,39 @@ def batch_study(sizes, seeds, episodes):
 small = batch_study([2, 8], [3900, 3901, 3902], 48)
 ahead = float(np.mean(small[2] > small[8]))
 """,
+    # of equal means the first that comes along
+    "17-1": """
+def choose(tried):
+    return min(tried, key=lambda setting: (tried[setting], setting[0]))
+""",
+    # the best setting of each cell, averaged over settings instead of cells
+    "17-2": """
+def lost_by_one_setting(table, cap):
+    table = np.asarray(table, float)
+    return float((table.mean(axis=1).min() - table.min(axis=0).mean()) / cap)
+""",
+    # the deviation of a run, not that of a mean of runs
+    "17-3": """
+def luck(settings, runs, spread):
+    z = np.linspace(-8, 8, 4001)
+    normal = distributions.norm
+    density = settings * normal.pdf(z) * normal.sf(z) ** (settings - 1)
+    return float(-(z * density).sum() * (z[1] - z[0]) * spread / runs)
+
+
+enough = next(n for n in range(1, 1000) if luck(8, n, 60.0) < 10)
+""",
+    # every rate is that of the preset
+    "17-4": """
+def rate_study(rates, some_seeds, episodes):
+    arm = plan.fair("episode_filter", "actor_critic", z_scored=False, max_episodes=episodes)
+    return pd.DataFrame({rate: {number: np.mean(train(arm, number)["train_returns"]) for number in some_seeds}
+                         for rate in rates})
+
+
+small = rate_study([0.001, 0.01], [3900, 3901, 3902], 40)
+ahead = float(np.mean(small[0.01] > small[0.001]))
+""",
     # evaluates in scaled rewards, and with a scale that knows nothing
     "18-1": """
 def to_evaluate_in(task, trained):
