@@ -50,7 +50,7 @@ book: $(NOTEBOOKS_READY)  ## build the same site from the published chapters, wi
 	  && echo "The book took $$((`date +%s` - start)) s; open build/book/index.html"
 
 slides: $(NOTEBOOKS_READY)  ## make the slides of the lectures, build/slides/index.html
-	@echo "Making the slides of eight lectures: some seconds ..."
+	@echo "Making the slides of nine lectures: some seconds ..."
 	@rm -rf build/slides
 	@$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -b revealjs docs/slides build/slides
 	@echo "The slides are there; open build/slides/index.html"

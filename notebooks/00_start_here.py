@@ -245,6 +245,7 @@ Markdown(
 # | wonder where $Q$ and $R$ are to come from | 13 |
 # | use PopArt, `VecNormalize` or GRPO, and want to see them side by side | 15 |
 # | have a dial instead of buttons | 16 |
+# | want to know which normalizer wins if each may choose its learning rate | 17 |
 # | have a training script of your own | 18 |
 # | want only the answer | [the page of answers](../docs/answer.md) |
 #

@@ -936,7 +936,8 @@ Markdown(
 # At the released rate the fresh seeds tell the same story as the seeds of this page.
 # At the slower rate part of it remains: a running Z-Score is still ahead with REINFORCE and the plain actor-critic, and so are z-scored advantages with PPO.
 # The rest belongs to the released rate. At 0.003 no difference between the two Z-Scores was found with PPO, and none between advantages z-scored or not with GAE; there the running Z-Score is ahead instead.
-# No filter of this page has been run at the slower rate, and these comparisons were picked after the fact: nothing is adjusted for their number, and no verdict rests on them.
+# These comparisons were picked after the fact: nothing is adjusted for their number, and no verdict rests on them.
+# Chapter 17 asks the question properly: every arm, the stream of Algorithm 1 with its tuned setting among them, at the learning rate that suits it best, on fresh seeds. Where a verdict of this page depends on the rate, it is the one to read.
 
 # %% [markdown]
 # ## About the released files
@@ -1178,8 +1179,8 @@ Z-Score beside it with REINFORCE ({factor_of("E1.1", "released"):.2f}) and GAE
 On fresh seeds at the rate {plan.SLOWER:g} the running Z-Score has
 {slower_factors["REINFORCE"]:.2f} over the per-episode one with REINFORCE,
 {slower_factors["actor-critic"]:.2f} with the actor-critic, and
-{slower_factors["PPO"]:.2f} with PPO{only_here}. The filters named here have not been
-tried at other learning rates, and these may change where they stand.
+{slower_factors["PPO"]:.2f} with PPO{only_here}. What becomes of every
+arm at a learning rate of its own is the subject of chapter 17.
 """)
 
 # %% [markdown]

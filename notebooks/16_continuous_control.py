@@ -22,7 +22,7 @@
 # *For* readers who train robots, simulated or not, or anything else with a dial instead of a button.
 # *Know first:* chapters 04 and 12; chapter 15 for reward scaling; chapter 08 for the intervals.
 # *Runs in* about half a minute from the recorded runs; some hours on two cores from nothing.
-# Previous: [15 The relatives](15_relatives.ipynb) · Next: [18 In your own code](18_in_your_own_code.ipynb)
+# Previous: [15 The relatives](15_relatives.ipynb) · Next: [17 A fair fight](17_a_fair_fight.ipynb)
 
 # %% [markdown]
 # ## Question

@@ -22,7 +22,7 @@
 # *For* people who train with Gymnasium or Stable-Baselines3 and would like to keep their loop.
 # *Know first:* what a Stable-Baselines3 training script looks like; chapter 15 for what the wrappers do; chapter 08 for the intervals.
 # *Runs in* about half a minute from the recorded runs; to record them anew takes an hour or two on one core.
-# Previous: [16 Continuous control](16_continuous_control.ipynb)
+# Previous: [17 A fair fight](17_a_fair_fight.ipynb)
 
 # %% [markdown]
 # ## Question

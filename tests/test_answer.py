@@ -11,13 +11,14 @@ from kscore.project import NOTEBOOKS, ROOT
 from kscore.study import plan
 
 REPORT = nbformat.read(NOTEBOOKS / "11_replication_report.ipynb", as_version=4)
+CONTEST = nbformat.read(NOTEBOOKS / "17_a_fair_fight.ipynb", as_version=4)
 PLACES = [("README.md", "answer"), ("docs/index.md", "answer"), ("docs/answer.md", "answer"),
-          ("docs/answer.md", "details"), ("docs/answer.md", "rankings")]
+          ("docs/answer.md", "details"), ("docs/answer.md", "rankings"), ("docs/answer.md", "choice")]
 
 
 @pytest.mark.parametrize(("page", "name"), PLACES)
-def test_a_page_says_what_the_report_printed(page, name):
-    printed = pages.blocks(REPORT.cells)[name]
+def test_a_page_says_what_a_chapter_printed(page, name):
+    printed = pages.blocks((CONTEST if name == "choice" else REPORT).cells)[name]
     found = pages.block(name).search((ROOT / page).read_text(encoding="utf-8"))
     assert found[2].strip() == printed != ""
 

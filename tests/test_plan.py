@@ -542,6 +542,7 @@ def test_a_tuned_part_without_its_winners_gets_a_sentence():
 VALUES = {"mode": ("stream", "refit"), **dict.fromkeys(("algorithm", "learner"), ("actor_critic", "ppo")),
            "kind": ("stream", "refit", "ema"), "each": ("reinforce", "actor_critic", "gae", "ppo"),
            "suffix": ("", "_slower"), "told": ("", "_small", "_large"),
+           "mover": ("reinforce", "gae", "ppo"), "apart": ("reinforce", "ppo"), "unseen": ("acrobot", "drylake"),
            "task": ("pendulum", "lunarlander"), "other": ("halfcheetah", "bipedalwalker")}
 
 
@@ -569,7 +570,7 @@ def test_a_chapter_reads_the_parts_that_the_plan_gives_it(chapter):
         assert set(read) - ({None} if number > plan.REPORT else set()) == own  # and curves of the replication, by name
 
 
-@pytest.mark.parametrize("number", [5, 6, 7, 8, 9, 10, 12, 13, 15, 16])
+@pytest.mark.parametrize("number", [5, 6, 7, 8, 9, 10, 12, 13, 15, 16, 17])
 def test_a_chapter_means_its_parts(number):
     own = [name for name, declared in PARTS.items() if number in declared.chapters]
     assert own and plan.chosen([f"{number:02}"]) == plan.chosen([str(number)]) == own

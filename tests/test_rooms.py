@@ -23,7 +23,7 @@ ROOMS = {
     "wrappers": ["scaling", "gymnasium", "sb3", "trials"],
     "rl": ["environments", "disturbances", "tasks", "cartpoles", "config", "networks", "policies", "algorithms",
            "training", "tracking", "sums"],
-    "study": ["plan", "records", "store", "cluster", "workers", "running", "migrate"],
+    "study": ["plan", "records", "store", "cluster", "workers", "running", "tracks", "migrate"],
     "analysis": ["stats", "verdicts", "comparisons", "shifts", "contest", "claims", "multiverse", "baselines", "levels",
                  "shares"],
     "figures": ["style", "tables", "charts", "overviews", "diagrams", "films", "sliders"],

@@ -1,16 +1,16 @@
 """How well centres follow, recorded: `python -m kscore.study.tracks` trains what data/tracks.jsonl lacks.
 
-A line is one run of the running Z-Score (actor-critic on CartPole) under one condition. Every tenth episode has a row for
-each arm: what its centre would have been, and the mean of the policy of that moment, held still (`kscore.rl.tracking`).
+A line is one run of the running Z-Score (actor-critic on CartPole) under one condition. Every tenth episode has a row
+for each arm: what its centre would have been, and the mean of the policy of that moment, held still
+(`kscore.rl.tracking`).
 """
 
-import sys
 from pathlib import Path
 
 import orjson
 import pandas as pd
 
-from kscore import console, journal, progress
+from kscore import journal, progress
 from kscore.project import DATA
 from kscore.study import plan, workers
 
@@ -27,9 +27,8 @@ ARMS = tuple(arm for arm in plan.SHIFT_ARMS if arm != "none")  # whose centre is
 
 def read(path: Path = PATH) -> pd.DataFrame:
     """Return all rows: `condition`, `seed`, `episode`, `arm`, `centre`, `expected`, `standard_error`."""
-    lines = [orjson.loads(line) for line in journal.lines(path)]
     return pd.concat([pd.DataFrame(line["rows"]).assign(condition=line["condition"], seed=line["seed"])
-                      for line in lines], ignore_index=True)
+                      for line in map(orjson.loads, journal.lines(path))], ignore_index=True)
 
 
 def followed(condition: str, seed: int) -> dict:
@@ -45,8 +44,7 @@ def followed(condition: str, seed: int) -> dict:
 
 def record(path: Path = PATH) -> None:
     """Train what the file lacks, and append every run as it ends."""
-    lines = [orjson.loads(line) for line in journal.lines(path)] if path.exists() else []
-    there = {(line["condition"], line["seed"]) for line in lines}
+    there = {(line["condition"], line["seed"]) for line in map(orjson.loads, journal.lines(path))}
     missing = [(condition, seed) for seed in SEEDS for condition in CONDITIONS if (condition, seed) not in there]
     journal.prepare(path)
     with progress.of(len(missing), "run", "following", True) as done, workers.processes() as pool:
@@ -56,7 +54,4 @@ def record(path: Path = PATH) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        sys.exit("usage: python -m kscore.study.tracks")
-    console.open_closed_streams()
     record()
