@@ -50,7 +50,7 @@ def test_every_label_of_a_link_is_defined_and_used():
 
 def test_the_lectures_follow_the_slides_and_leave_none_out():
     rows = [[cell.strip() for cell in row] for row in table("The slides") if not row[0].startswith("--")]
-    assert [int(row[0]) for row in rows] == list(range(1, 15))
+    assert [int(row[0]) for row in rows] == list(range(1, 16))
     shown = {}
     for _, deck, first, last, _ in rows:
         path, = (ROOT / "docs" / "slides").glob(f"{deck[0]}_*.md")
@@ -61,7 +61,7 @@ def test_the_lectures_follow_the_slides_and_leave_none_out():
         assert shown[path] == slides[:last + 1]
     for path, slides in shown.items():
         assert slides == re.findall(r"^## (.+?) *$", path.read_text(encoding="utf-8"), re.MULTILINE)
-    assert len(shown) == 8
+    assert len(shown) == 9
 
 
 def test_exercises_that_are_named_exist_and_those_graded_in_a_week_make_seven():

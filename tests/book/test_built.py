@@ -145,5 +145,5 @@ def test_a_lecture_has_slides_with_notes_and_figures(lecture):
     assert "[[" not in html.get_text() and "[%" not in html.get_text()
 
 
-def test_there_are_eight_lectures():
-    assert len(list(SLIDES.glob("[0-9]_*.html"))) == 8
+def test_there_are_nine_lectures():
+    assert len(list(SLIDES.glob("[0-9]_*.html"))) == 9
