@@ -84,6 +84,7 @@ IN_WORDS = {  # what the plan says of the arms of a part, and which those are; n
             "zscore at {}, z-scored", "running at {}, z-scored", "adaptive at {}, z-scored",
             "adaptive_refit at {}, z-scored", "episode_filter at {}", "episode_filter at {}, z-scored")],
     "the eleven arms, each at its own setting": list(ELEVEN),
+    "the five arms, each at its own setting": ["zscore", "running", "adaptive", "adaptive_refit", "episode_filter"],
     "at the common rate: none, zscore, ema, adaptive stream, episode filter, bank, PopArt":
         ["none", "zscore", "ema", "adaptive", "episode_filter", "filter_bank", "popart"],
     "at the common rate: K-Score as written": ["kscore"],
@@ -399,15 +400,31 @@ def test_the_settings_of_the_fair_fight_are_those_that_the_tuning_seeds_chose(le
     assert means["running"][own["running"]] < means["zscore"][own["zscore"]]  # so the running one is the reference
 
 
-def test_the_plan_writes_down_the_settings_that_were_found():
-    titles = dict(zip(ELEVEN, ("none", "Z-Score per episode", "running", "EMA", "K-Score as written", "adaptive stream",
-                               "adaptive refit", "episode filter", "episode filter, bank", "PopArt", "percentile"),
-                      strict=True))
-    written = {row[0]: row[1:] for row in rows("| arm | REINFORCE |")}
-    for arm, title in titles.items():
-        for learner, cell in zip(("reinforce", "actor_critic", "gae", "ppo"), written.pop(title), strict=True):
-            rate, z_scored = plan.FAIR_OWN[learner][arm]
-            assert cell == f"{rate:g}{' z' if z_scored else ''}: {tuning_means(learner)[arm][rate, z_scored]:.0f}"
+@pytest.mark.parametrize("learner", ["actor_critic", "ppo"])
+def test_the_settings_on_lunarlander_are_those_that_its_tuning_seeds_chose(learner):
+    means = tuning_means(f"lunarlander_{learner}")
+    own = contest.own_settings(means)
+    assert plan.FAIR_LUNAR_OWN[learner] == own
+    assert means["zscore"][own["zscore"]] < means["running"][own["running"]]  # the reference here
+    assert set(means["adaptive"].values()) == {1500.0}  # which is why the rule falls back on the lowest rate
+
+
+SETTING_TITLES = dict(zip(ELEVEN, ("none", "Z-Score per episode", "running", "EMA", "K-Score as written",
+                                   "adaptive stream", "adaptive refit", "episode filter", "episode filter, bank",
+                                   "PopArt", "percentile"), strict=True))
+
+
+@pytest.mark.parametrize(("header", "task", "settings"), [
+    ("| arm | REINFORCE |", "", plan.FAIR_OWN),
+    ("| arm | LunarLander, actor-critic |", "lunarlander_", plan.FAIR_LUNAR_OWN),
+])
+def test_the_plan_writes_down_the_settings_that_were_found(header, task, settings):
+    written = {row[0]: row[1:] for row in rows(header)}
+    for arm in next(iter(settings.values())):
+        for learner, cell in zip(settings, written.pop(SETTING_TITLES[arm]), strict=True):
+            rate, z_scored = settings[learner][arm]
+            mean = tuning_means(f"{task}{learner}")[arm][rate, z_scored]
+            assert cell == f"{rate:g}{' z' if z_scored else ''}: {mean:.0f}"
     assert not written
 
 
@@ -563,14 +580,16 @@ def asked_for(chapter):
 def test_a_chapter_reads_the_parts_that_the_plan_gives_it(chapter):
     number = int(chapter.stem[:2])
     read = list(asked_for(chapter))
-    if number == plan.REPORT:
+    if f'plan.chosen(["{number}"])' in chapter.read_text(encoding="utf-8") and number != plan.REPORT:
+        assert set(read) == {None}  # all that are its own, by its number
+    elif number == plan.REPORT:
         assert set(read) == {None, *TUNED} and 'plan.chosen(["11"])' in chapter.read_text(encoding="utf-8")
     else:
         own = {name for name, declared in PARTS.items() if number in declared.chapters}
         assert set(read) - ({None} if number > plan.REPORT else set()) == own  # and curves of the replication, by name
 
 
-@pytest.mark.parametrize("number", [5, 6, 7, 8, 9, 10, 12, 13, 15, 16, 17])
+@pytest.mark.parametrize("number", [5, 6, 7, 8, 9, 10, 12, 13, 14, 15, 16, 17])
 def test_a_chapter_means_its_parts(number):
     own = [name for name, declared in PARTS.items() if number in declared.chapters]
     assert own and plan.chosen([f"{number:02}"]) == plan.chosen([str(number)]) == own
