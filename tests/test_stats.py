@@ -414,6 +414,19 @@ def test_signed_rank_of_few_runs_is_exact_with_ties_too():
     assert stats.signed_rank([1, 1, 1, 1, 1, 1, 0, 0]) == pytest.approx(2 / 64)
 
 
+@pytest.mark.parametrize("differences", [[2, -1, 1, 3, -3, 0, 5], [0.5, -0.5, -0.5, 0, 0, 2], [4.0], [-1, 2, np.inf]])
+def test_signed_rank_of_few_runs_is_what_counting_all_signs_gives(differences):
+    sizes = scipy.stats.rankdata(np.abs([one for one in differences if one]))
+    found = sizes[[one > 0 for one in differences if one]].sum()
+    sums = np.array([np.dot(signs, sizes) for signs in itertools.product((0, 1), repeat=len(sizes))])
+    close(stats.signed_rank(differences), min(1, 2 * min(np.mean(sums <= found), np.mean(sums >= found))))
+
+
+def test_signed_rank_counts_only_what_differs():
+    few = np.array([3.0, -1.0, 2.0, 7.0, 5.0, -4.0, 6.0, 9.0])
+    assert stats.signed_rank(np.append(few, np.zeros(60))) == stats.signed_rank(few)  # and not by a draw of signs
+
+
 def test_rank_correlations_by_hand():
     # 1 2 3: all three pairs rise; 3 2 1: all fall; 2 1 3: two rise and one falls, (2 - 1) / 3;
     # 1 1 2: two rise and one is tied, 2 / sqrt(3 · 2) by tau-b; 5 5 5: nothing to go by
