@@ -99,7 +99,8 @@ IN_WORDS = {  # what the plan says of the arms of a part, and which those are; n
            "with rewards times 0.001, 0.03, 30, 1000": [f"scale {c}" for c in ("0.001", "0.03", 30, 1000)],
            "under outliers; rewards times 10 after episode 50; plus 10 after episode 50":
                ["outliers", "times 10", "plus 10"],
-           "with the two actions swapped after episode 150, cap 400, never stopped": ["swap"]}.items()},
+           "with the two actions swapped after episode 150, cap 400, never stopped": ["swap"],
+           "with the two actions swapped after episode 150, cap 1500, never stopped": ["swap"]}.items()},
     "eight arms at the preset, advantages as they are": list(ELEVEN[:8]),
     "the best cell of each of the three grids (lowest restricted mean; on a tie the first in the grid's order)":
         ["kscore", "refit", "ema"],
@@ -174,8 +175,8 @@ def task_of(name):
     """The environment that the name of a part means, and its cap."""
     if name.startswith("continuous"):
         return CONTINUOUS[name.rpartition("_")[2]]
-    if name.endswith("_swap"):
-        return "CartPole-v1", 400
+    if "_swap" in name:
+        return "CartPole-v1", 1500 if name.endswith("_longer") else 400
     for task, found in SMALL.items():
         if task in name:
             return found
@@ -424,7 +425,9 @@ def test_the_plan_writes_down_the_settings_that_were_found(header, task, setting
         for learner, cell in zip(settings, written.pop(SETTING_TITLES[arm]), strict=True):
             rate, z_scored = settings[learner][arm]
             mean = tuning_means(f"{task}{learner}")[arm][rate, z_scored]
-            assert cell == f"{rate:g}{' z' if z_scored else ''}: {mean:.0f}"
+            setting, number = cell.split(": ")
+            assert setting == f"{rate:g}{' z' if z_scored else ''}"
+            assert float(number) == pytest.approx(mean, abs=0.5 + 1e-9)  # processors differ in a sum's last digit
     assert not written
 
 
@@ -840,27 +843,18 @@ def check(record):
 def test_the_archive_holds_the_planned_runs_of_a_part_and_each_agrees_with_itself(name):
     part = tuned_part(name) if name in TUNED else EVERY[name]
     file = ARCHIVE / part.file
-    if name in plan.UNDER_WAY and not file.exists():
-        pytest.skip("not begun yet")
     records = [orjson.loads(line) for line in file.read_bytes().splitlines()]
     assert {record["protocol"] for record in records} == {PROTOCOL_VERSION}
     for record in records:
         check(record)
     found = Counter((configuration(record)[1], record["seed"]) for record in records)
     planned = Counter(key(config, seed) for config in part.configs.values() for seed in part.seeds)
-    assert found <= planned and (name in plan.UNDER_WAY or found == planned)
-
-
-def test_no_chapter_reads_what_is_still_being_recorded():
-    published = {int(chapter.stem[:2]) for chapter in NOTEBOOKS.glob("*.py")}
-    assert plan.UNDER_WAY <= set(PARTS)
-    assert not any(published & set(PARTS[name].chapters) for name in plan.UNDER_WAY)
+    assert found == planned
 
 
 def test_the_archive_holds_nothing_else():
     there = {path.name for path in ARCHIVE.iterdir()}
-    assert there - {".gitkeep"} <= {f"{name}.jsonl" for name in PARTS}
-    assert {f"{name}.jsonl" for name in set(PARTS) - plan.UNDER_WAY} <= there
+    assert there - {".gitkeep"} == {f"{name}.jsonl" for name in PARTS}
     parts = [tuned_part(name) if name in TUNED else EVERY[name] for name in REPLICATION]
     assert sum(part.runs for part in parts) == 5640
 

@@ -42,6 +42,7 @@ PENDULUM_TUNING = Seeds(2000, 6)
 FAIR_TUNING = Seeds(2000, 20)  # the setting of each arm of the fair fight is chosen on these
 FAIR_RESULTS = Seeds(5000, 50)  # results of the fair fight on CartPole
 FAIR_FEWER = Seeds(5000, 30)  # under disturbances, on short tasks, and for what is descriptive
+LONGER_RESULTS = Seeds(5100, 30)  # after a swap of the actions, watched for longer
 ACROBOT_RESULTS = Seeds(5000, 20)
 FAIR_LUNAR_RESULTS = Seeds(5000, 20)
 
@@ -123,6 +124,7 @@ SHIFT_ARMS = ("none", "zscore", "running", "ema", "kscore", "adaptive", "adaptiv
 """The arms under noise and shifts, at their own settings on the clean task."""
 SWAPPED_AFTER = 150
 CHANGED_AFTER = 50
+WATCHED_LONGER = 1500  # 400 episodes proved too few for a run to come back after the swap
 CONDITIONS: dict[str, dict[str, dict]] = {
     "noise": {f"noise {deviation:g}": {"disturbance": {"name": "noise", "deviation": deviation}}
               for deviation in (0.1, 0.3, 1.0, 3.0, 10.0)},
@@ -443,7 +445,7 @@ PARTS: dict[str, Declared] = {
                                      ("episode_filter",)))
        for learner in ("actor_critic", "ppo")},
     **{f"fair_lunarlander_{learner}": Declared(
-        (), FAIR_LUNAR_RESULTS, partial(fair_at, learner, settings, "LunarLander-v3"))
+        (17,), FAIR_LUNAR_RESULTS, partial(fair_at, learner, settings, "LunarLander-v3"))
        for learner, settings in FAIR_LUNAR_OWN.items()},
     **{f"fair_{learner}": Declared(
         (14, 17) if learner in DISTURBED else (17,), FAIR_RESULTS, partial(fair_at, learner, settings))
@@ -452,6 +454,9 @@ PARTS: dict[str, Declared] = {
        for learner, settings in FAIR_COMMON.items()},
     **{f"disturbed_{learner}_{kind}": Declared((14,), FAIR_FEWER, partial(disturbed, learner, kind))
        for learner, kinds in DISTURBED.items() for kind in kinds},
+    **{f"disturbed_{learner}_swap_longer": Declared(
+        (14,), LONGER_RESULTS, partial(disturbed, learner, "swap", max_episodes=WATCHED_LONGER))
+       for learner in DISTURBED},
     **{f"short_{task}_{learner}": Declared((14,), FAIR_FEWER, partial(short, task, learner))
        for task in SHORT_TASKS for learner in DISTURBED},
     **{f"fair_parts_{learner}": Declared((17,), FAIR_FEWER, partial(factorial, learner))
@@ -464,9 +469,6 @@ PARTS: dict[str, Declared] = {
        for learner in ("actor_critic", "ppo")},
 }
 """Every part of the study, the longest runs first. The arms of a tuned part are the winners of its grids."""
-
-UNDER_WAY = frozenset(name for name in PARTS if name.startswith("fair_lunarlander"))
-"""Parts whose runs are still being recorded, seed by seed; no chapter reads them yet."""
 
 REPORT = 11  # the chapter that reads every part of the replication
 
