@@ -46,7 +46,7 @@
 # 3. **If something works, why?** Is it the filter, or its scale, or something that changed along with it? (chapters 10 and 11)
 #
 # A negative answer, well shown, is a result too.
-# Chapters 12 and 13 then leave the paper behind and ask where in all this a filter would be at home, and who is to set its two knobs.
+# Chapters 12 to 18 then leave the paper behind. They ask where in all this a filter would be at home and who is to set its two knobs, hold it against its relatives, disturb what it is told, and end with the question that most readers bring: what should I use?
 #
 # After this chapter you can
 #
@@ -245,6 +245,7 @@ Markdown(
 # | wonder where $Q$ and $R$ are to come from | 13 |
 # | use PopArt, `VecNormalize` or GRPO, and want to see them side by side | 15 |
 # | have a dial instead of buttons | 16 |
+# | have noisy rewards, short episodes, or a world that changes | 14 |
 # | want to know which normalizer wins if each may choose its learning rate | 17 |
 # | have a training script of your own | 18 |
 # | want only the answer | [the page of answers](../docs/answer.md) |
@@ -482,6 +483,18 @@ published factor is {pairs["published factor"].max():.2f}.
 {one_in_ten:.2f} in one pair of single runs out of ten.
 - {recorded:,} runs of ours are recorded; the chapters from 05 on say what they show.
 """)
+
+# %% [markdown]
+# If you have written down your guess, unfold the next line. It shows what chapters 17 and 14 print about which normalizer to use; what became of the paper's claims is on [the page of answers](../docs/answer.md).
+
+# %% tags=["hide-input"]
+Markdown("\n\n".join([
+    "<details><summary>What to use, and how sure that is</summary>",
+    chapters.printed("17_a_fair_fight", "default"),
+    chapters.printed("17_a_fair_fight", "choice"),
+    chapters.printed("14_noise_and_shifts", "situations"),
+    "</details>",
+]))
 
 # %% [markdown]
 # **References.** Z. Xia and Q. Li, *K-Score: Kalman Filter as a Principled Alternative to Reward Normalization in Reinforcement Learning*, University of Bern.

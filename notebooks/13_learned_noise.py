@@ -22,7 +22,7 @@
 # *For* readers who do not want to set $Q$ and $R$ by hand.
 # *Know first:* chapters 02 and 12; what a likelihood is.
 # *Runs in* about a minute from the recorded runs; some hours on two cores from nothing.
-# Previous: [12 One level up](12_one_level_up.ipynb) · Next: [15 The relatives](15_relatives.ipynb)
+# Previous: [12 One level up](12_one_level_up.ipynb) · Next: [14 Noise and shifts](14_noise_and_shifts.ipynb)
 
 # %% [markdown]
 # ## Question

@@ -22,7 +22,7 @@
 # *For* readers who use PopArt, `NormalizeReward`, `VecNormalize`, DreamerV3 or GRPO, or have to choose.
 # *Know first:* chapters 04 and 12; chapter 08 for the intervals.
 # *Runs in* about a minute from the recorded runs; some hours on two cores from nothing.
-# Previous: [13 Learned noise](13_learned_noise.ipynb) · Next: [16 Continuous control](16_continuous_control.ipynb)
+# Previous: [14 Noise and shifts](14_noise_and_shifts.ipynb) · Next: [16 Continuous control](16_continuous_control.ipynb)
 
 # %% [markdown]
 # ## Question

@@ -7,7 +7,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # for the modules in docs/
 
 import published
 
-project = "K-Score: eight lectures"
+project = "K-Score: nine lectures"
 author = copyright = "The K-Score notebook collection contributors"
 language = "en"
 

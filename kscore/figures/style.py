@@ -75,6 +75,14 @@ FAIR_METHODS: dict[str, dict[str, str]] = {  # the Z-Scores and the paper's filt
 LOOKS = METHODS | EPISODE_METHODS | RELATIVE_METHODS | GROUP_METHODS | WRAPPER_METHODS | FAIR_METHODS
 """The look of every arm, of whichever part."""
 
+SPOKEN = {
+    "none": "no normalizer", "zscore": "the per-episode Z-Score", "running": "the running Z-Score",
+    "ema": "the Z-Score by EMA", "kscore": "the K-Score stream", "adaptive": "the adaptive stream",
+    "adaptive_refit": "the adaptive refit", "episode_filter": "the filter of episodes",
+    "filter_bank": "the bank of filters", "popart": "PopArt", "percentile_range": "the percentile range",
+}
+"""The arms of the fair fight in the middle of a sentence."""
+
 
 def use_style() -> None:
     """Set the look of every figure: open axes, readable sizes, the colour-blind palette."""
