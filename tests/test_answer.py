@@ -1,26 +1,54 @@
 """What README and the page of answers say is what the chapters printed, and what the archive says."""
 
 import re
+from contextlib import nullcontext
 
 import nbformat
 import pytest
 
-from kscore import analysis, study
+from kscore import analysis, chapters, normalizers, study
 from kscore.chapters import pages
 from kscore.project import NOTEBOOKS, ROOT
 from kscore.study import plan
 
-REPORT = nbformat.read(NOTEBOOKS / "11_replication_report.ipynb", as_version=4)
-CONTEST = nbformat.read(NOTEBOOKS / "17_a_fair_fight.ipynb", as_version=4)
+NAMES = dict.fromkeys(("default", "choice"), "17_a_fair_fight") | {"situations": "14_noise_and_shifts"}
+"""The blocks that other chapters than the report print."""
+REPORT, CONTEST, DISTURBED = (nbformat.read(NOTEBOOKS / f"{name}.ipynb", as_version=4) for name in (
+    "11_replication_report", "17_a_fair_fight", "14_noise_and_shifts"))
+SOURCES = {"default": CONTEST, "choice": CONTEST, "situations": DISTURBED}  # all other blocks are the report's
 PLACES = [("README.md", "answer"), ("docs/index.md", "answer"), ("docs/answer.md", "answer"),
-          ("docs/answer.md", "details"), ("docs/answer.md", "rankings"), ("docs/answer.md", "choice")]
+          ("docs/answer.md", "details"), ("docs/answer.md", "rankings"),
+          *((page, name) for page in ("README.md", "docs/answer.md") for name in SOURCES)]
 
 
 @pytest.mark.parametrize(("page", "name"), PLACES)
 def test_a_page_says_what_a_chapter_printed(page, name):
-    printed = pages.blocks((CONTEST if name == "choice" else REPORT).cells)[name]
+    printed = pages.blocks(SOURCES.get(name, REPORT).cells)[name]
     found = pages.block(name).search((ROOT / page).read_text(encoding="utf-8"))
     assert found[2].strip() == printed != ""
+
+
+@pytest.mark.parametrize("name", ["00_start_here", "11_replication_report"])
+def test_a_chapter_quotes_what_others_printed(name):
+    cells = nbformat.read(NOTEBOOKS / f"{name}.ipynb", as_version=4).cells
+    shown = "\n".join(output.data.get("text/markdown", "") for cell in cells
+                      for output in cell.get("outputs", []) if "data" in output)
+    for block, source in SOURCES.items():
+        text = pages.blocks(source.cells)[block]
+        assert text in shown and text == chapters.printed(NAMES[block], block)
+
+
+def test_a_quotation_that_does_not_exist_gets_a_sentence():
+    with pytest.raises(ValueError, match="^chapter must be one of '00_start_here', .*got '17'"):
+        chapters.printed("17", "choice")
+    with pytest.raises(ValueError, match="^block of chapter 17_a_fair_fight must be one of .*'choice'.*got 'choise'"):
+        chapters.printed("17_a_fair_fight", "choise")
+
+
+def test_there_is_a_recommended_normalizer_only_if_the_plan_names_one():
+    named = pages.blocks(CONTEST.cells)["default"].startswith("**The default**")
+    with (nullcontext() if named else pytest.raises(ValueError, match="normalizer must be one of .*'recommended'")):
+        normalizers.make("recommended")
 
 
 def test_the_answer_takes_a_minute():
@@ -72,6 +100,20 @@ def test_what_is_recommended_at_a_slower_rate_is_what_the_archive_says():
     assert over("gae", "running", "zscore").low > 1
     for found in (over("ppo", "running", "zscore"), over("gae", "zscore", "zscore_plain")):
         assert found.low < 1 < found.high
+
+
+def test_what_is_said_of_the_fair_fight_is_what_the_archive_says():
+    """docs/answer.md, below the first table of "What to use"."""
+    for learner in ("actor_critic", "ppo"):
+        assert analysis.best(study.runs(plan.part(f"fair_drylake_{learner}"))) == "kscore"
+    rates = {arm: rate for arm, (rate, _) in plan.FAIR_OWN["ppo"].items()}
+    assert [arm for arm, rate in rates.items() if rate == min(rates.values())] == ["kscore"]
+    lander = analysis.rankings({(learner, arm): analysis.compare(study.runs(plan.part(f"fair_lunarlander_{learner}")),
+                                                                 arm, "zscore")
+                                for learner in ("actor_critic", "ppo")
+                                for arm in ("adaptive", "adaptive_refit", "episode_filter")})
+    slower = [factor.high < 1 and p < 0.05 for factor, p in zip(lander.factor, lander["adjusted p"], strict=True)]
+    assert set(lander.verdict) == {"does not hold"} and sum(slower) > len(slower) / 2
 
 
 def test_the_filters_that_were_faster_are_those_that_are_named():

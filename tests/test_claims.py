@@ -76,6 +76,18 @@ def test_without_information_only_a_significant_difference_speaks_against_a_rank
     assert verdicts.ranking(interval(low, high), q, informed=False) == uninformed
 
 
+@pytest.mark.parametrize(("low", "high", "q", "informed", "thread"), [
+    (0.75, 1.0996, 0.5, True, True), (0.75, 1.1009, 0.5, True, True),  # on either side of the margin
+    (0.75, 1.0996, 0.5, False, False),  # which does not count where too few arrive
+    (0.75, 1.08, 0.5, True, False), (0.75, 1.12, 0.5, True, False),
+    (1.04, 1.5, 0.051, True, True), (1.04, 1.5, 0.049, True, True), (1.04, 1.5, 0.06, True, False),
+    (1.005, 1.5, 0.01, True, True), (1.02, 1.5, 0.01, True, False), (0.995, 1.5, 0.01, True, True),
+    (0.5, 0.995, 0.01, False, True), (0.5, 0.995, 0.01, True, False),  # slower, or not faster: the same word
+])
+def test_a_verdict_hangs_by_a_thread_if_a_little_would_turn_it(low, high, q, informed, thread):
+    assert verdicts.delicate(interval(low, high), q, informed=informed) is thread
+
+
 @pytest.mark.parametrize(("low", "high", "expected", "uninformed"), [
     (0.92, 1.3, HOLDS, UNTOLD), (1.2, 1.5, HOLDS, UNTOLD), (0.9, 1.3, UNTOLD, UNTOLD), (0.5, 2.0, UNTOLD, UNTOLD),
     (0.5, 0.99, FAILS, FAILS), (0.5, 1.0, UNTOLD, UNTOLD),

@@ -349,6 +349,16 @@ def test_rankings_judge_every_comparison_and_adjust_over_all_of_them():
 
 
 @pytest.mark.usefixtures("quick")
+def test_delicate_verdicts_are_those_of_the_rankings(monkeypatch):
+    found = {name: analysis.compare(THREE, name, "zscore") for name in ("slow", "fast", "same")}
+    qs, asked = list(analysis.rankings(found)["adjusted p"]), []
+    monkeypatch.setattr(analysis.verdicts, "delicate",
+                        lambda factor, q, informed: asked.append((factor, q, informed)) or len(asked) == 2)
+    assert analysis.delicate(found) == ["fast"]
+    assert asked == [(one.factor, q, one.informed) for one, q in zip(found.values(), qs, strict=True)]
+
+
+@pytest.mark.usefixtures("quick")
 def test_rankings_take_p_values_that_were_adjusted_over_a_larger_family():
     found = {"fast": analysis.compare(THREE, "fast", "zscore")}
     assert [str(word) for word in analysis.rankings(found, [0.2]).verdict] == ["cannot be told"]

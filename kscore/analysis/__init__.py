@@ -14,6 +14,7 @@ from kscore.analysis.comparisons import (
     compare,
     compare_areas,
     curves,
+    delicate,
     differences,
     early,
     pair,
@@ -28,5 +29,5 @@ from kscore.analysis.comparisons import (
 from kscore.study.records import CRITERIA
 
 __all__ = ["CRITERIA", "WINDOW", "against", "areas", "best", "by_criterion", "compare", "compare_areas", "curves",
-           "differences", "early", "pair", "published", "rankings", "restricted_means", "stabilities", "summary",
-           "survivals", "times", "trend"]
+           "delicate", "differences", "early", "pair", "published", "rankings", "restricted_means", "stabilities",
+           "summary", "survivals", "times", "trend"]

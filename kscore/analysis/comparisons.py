@@ -169,6 +169,13 @@ def rankings(compared: Mapping[object, Comparison], adjusted: Sequence[float] | 
     return pd.DataFrame(rows, index=pd.Index(compared))
 
 
+def delicate(compared: Mapping[object, Comparison]) -> list:
+    """Return the names of the comparisons whose verdict in `rankings` hangs by a thread."""
+    qs = rankings(compared)["adjusted p"]
+    return [name for (name, one), q in zip(compared.items(), qs, strict=True)
+            if verdicts.delicate(one.factor, q, informed=one.informed)]
+
+
 class Difference(NamedTuple):
     """By how much the areas of arm `a` exceed those of arm `b` on the same seeds."""
 

@@ -380,6 +380,32 @@ def noise_study(noises, seeds, episodes):
 small = noise_study(["fixed", "bank"], [3200, 3201, 3202], 15)
 ahead = float(np.mean(small["bank"] > small["fixed"]))
 """,
+    # deviations add up instead of variances
+    "14-1": """
+def noise_of_return(deviation, discount, left):
+    return float(deviation * np.sum(discount ** np.arange(left)))
+""",
+    # rounded down
+    "14-2": """
+def half_way(before, K):
+    return before, int(np.log(0.5) / np.log(1 - K))
+""",
+    # the filter of episodes taken for a Z-Score within the episode
+    "14-3": """
+def tells_apart(name):
+    return name not in ("zscore", "episode")
+""",
+    # every arm is the first
+    "14-4": """
+def bandit_study(names, some_seeds, episodes):
+    made = plan.short("bandit", "reinforce", max_episodes=episodes)
+    return pd.DataFrame({name: {number: np.mean(train(made[names[0]], number)["train_returns"])
+                                for number in some_seeds} for name in names})
+
+
+small = bandit_study(["running", "zscore"], [3900, 3901, 3902], 300)
+ahead = float(np.mean(small["running"] > small["zscore"]))
+""",
     # the scale is carried over, the centre is forgotten
     "15-1": """
 def rewritten(weight, bias, old, new):

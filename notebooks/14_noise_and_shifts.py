@@ -1,0 +1,1117 @@
+# ---
+# jupyter:
+#   jupytext:
+#     cell_metadata_filter: tags,slideshow,nbgrader,-all
+#     formats: ipynb,py:percent
+#     notebook_metadata_filter: -jupytext.text_representation.jupytext_version
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#       format_version: '1.3'
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 14 Noise and shifts
+#
+# **Question.** A Kalman filter promises to see through noise and to follow change. When rewards are noisy, change their units, or the task itself is turned around, does a normalizer that filters cope better than one that averages?
+#
+# *For* readers whose rewards come from the real world, from people, or from a simulator that somebody else may change.
+# *Know first:* chapters 02 and 12; chapters 05 and 08 for factors and intervals.
+# *Runs in* about a minute from the recorded runs; about two hours on two cores from nothing.
+# Previous: [13 Learned noise](13_learned_noise.ipynb) · Next: [15 The relatives](15_relatives.ipynb)
+
+# %% [markdown]
+# ## Question
+#
+# The paper's argument for a filter is adaptation: returns are noisy and their level drifts, and a filter weighs the one against the other. Its experiments have neither noise that was added nor a shift that was made, so the promise has never been put to the test.
+#
+# Here it is. CartPole pays one point per step, and we disturb what the *learner* is told: noise on every reward, rare outliers, new units in the middle of a run. What is evaluated stays clean.
+# Then we turn the task itself around and swap its two actions once the policy has learned them.
+# Last come tasks whose episodes are short and pay at their end, where a Z-Score within the episode has nothing to work with.
+#
+# One might expect the filters to win at least here. The plan (`data/PLAN.md`, "Noise and shifts") did not: it expected no form of the paper to be faster than a running Z-Score in more than a quarter of its cells. It also says what would prove it wrong: one of these forms faster in half of the cells with strong noise, outliers or a shift.
+#
+# After this chapter you can
+#
+# - say how noisy a return is if its rewards are;
+# - say how fast a running mean, a moving average and a filter follow a step, and compute it;
+# - measure whether a centre is where it should be;
+# - tell being *harmed* by a disturbance from being *beaten* under it;
+# - say which normalizers fail on episodes of one step, and why.
+
+# %% [markdown]
+# ## Setup
+
+# %%
+from collections.abc import Iterable
+
+import numpy as np
+import pandas as pd
+from IPython.display import Markdown
+from matplotlib.patches import Rectangle
+
+from kscore import analysis, chapters, figures, filters, normalizers, study
+from kscore.analysis import shifts, stats, verdicts
+from kscore.rl import train
+from kscore.study import plan, tracks
+
+chapter = chapters.begin("14_noise_and_shifts")
+
+# %% [markdown]
+# ## Parameters
+
+# %% tags=["parameters"]
+seeds: int = 30               # runs per arm and condition [2, 10000]
+first_seed: int = 5000        # the first; results use 5000 and up [0, 1000000000]
+seed: int = 3014              # of all other chance [0, 1000000000]
+store: str = "build/runs"     # your folder, for what the archive lacks
+archive: bool = True          # whether the archive of recorded runs is read first
+
+# %% [markdown]
+# An *arm* is a normalizer with a learner, and there are eight: no normalizer; the *Z-Score* per episode, running, and by a moving average (EMA); three forms of the paper, the *stream* of Algorithm 1, the *adaptive stream*, and the *adaptive refit* of the released code; and the *filter of episodes* of chapter 12.
+# Each has the learning rate, and the treatment of advantages, that suited it best on clean CartPole, on tuning seeds ([17](17_a_fair_fight.ipynb) has the settings, and a table of what each arm does). Nothing is tuned to what follows.
+
+# %%
+learners = {"actor_critic": "actor-critic", "reinforce": "REINFORCE"}
+arms = list(plan.SHIFT_ARMS)
+labels = {arm: figures.LOOKS[arm]["label"] for arm in arms}
+spoken = figures.SPOKEN                               # the same in prose
+paper = ["kscore", "adaptive", "adaptive_refit"]      # the forms of the paper
+kalman = [*paper, "episode_filter"]
+reference = "running"
+rng = np.random.default_rng(seed)
+
+
+def listed(some: Iterable[str]) -> str:
+    """Return some arms in words."""
+    return ", ".join(spoken[arm] for arm in some) or "no arm"
+
+
+def numbered(found: dict[str, int]) -> str:
+    """Return a number for each arm, in words."""
+    return ", ".join(f"{spoken[arm]} {number}" for arm, number in found.items())
+
+# %% [markdown]
+# ## Notation
+#
+# | symbol | meaning | in code | shape |
+# |---|---|---|---|
+# | $\sigma$ | deviation of the noise on every reward | `deviation` | number |
+# | $\gamma$ | discount factor, 0.99 | `gamma` | number |
+# | $T - t$ | steps that are left in the episode | `left` | number |
+# | $m, n$ | observations before and after a step | `before`, `after` | numbers |
+# | centre | what returns are held against | `centre` | number |
+# | restricted mean | mean number of episodes until a run arrives, where one that never does counts as the cap | `restricted` | number |
+# | factor | a restricted mean over another; above 1 the arm that is named is faster | `factor` | number |
+
+# %% [markdown]
+# ## How noisy is a return?
+#
+# The noise of every reward enters every return before it. Discounted and summed over the steps that are left,
+#
+# $$\operatorname{Var}[\text{noise of } G_t] = \sigma^2\,\frac{1 - \gamma^{2(T - t)}}{1 - \gamma^2}. \tag{14.1}$$
+#
+# Few steps from the end it is small; far from the end it settles at $\sigma^2/(1 - \gamma^2)$, about fifty times the variance of one reward.
+
+# %%
+gamma = 0.99
+
+
+def return_noise(deviation: float, left: np.ndarray) -> np.ndarray:
+    """Return the deviation of a return's noise with so many steps left (14.1)."""
+    return deviation * np.sqrt((1 - gamma ** (2 * left)) / (1 - gamma**2))
+
+
+noise = rng.normal(size=(20_000, 100))
+summed = noise @ gamma ** np.arange(100)
+assert np.isclose(summed.std(), return_noise(1.0, np.array(100)), rtol=0.03)
+settled = float(return_noise(1.0, np.array(10**6)))
+highest = float((1 - gamma**500) / (1 - gamma))
+
+# %% tags=["hide-input"]
+Markdown(
+    f"With σ = 1 a return has a noise of deviation {settled:.1f}, with σ = 10 one of "
+    f"{10 * settled:.0f}. The largest return that CartPole has is {highest:.0f}. So up "
+    "to σ = 1 the noise is a ripple on the returns; at 10 it is nearly as large as "
+    "the largest of them.")
+
+# %% [markdown]
+# ## How fast does a centre follow?
+#
+# Let returns jump from 0 to 1, after $m$ observations of 0. After $n$ more, where is the centre?
+# A running mean is at $n/(m + n)$: the more it has seen, the slower it is, and it never stops slowing down. A moving average with decay $1 - \alpha$ is at $1 - (1 - \alpha)^n$, whatever came before. A filter that has settled is the same with its gain $K$ for $\alpha$ (chapter 02); $K$ comes from $Q/R$ alone:
+#
+# $$1 - (1 - K)^n, \qquad K = \frac{q + \sqrt{q^2 + 4q}}{q + \sqrt{q^2 + 4q} + 2}, \qquad q = Q/R. \tag{14.2}$$
+
+# %%
+def followed(before: int, after: int) -> dict[str, np.ndarray]:
+    """Return where three centres are after a step from 0 to 1."""
+    z = np.concatenate([np.zeros(before), np.ones(after)])
+    slow, fast = (filters.filter_series(z, Q, 1.0).mean for Q in (1e-3, 0.1))
+    running = np.cumsum(z) / np.arange(1, len(z) + 1)
+    return {"running mean": running[before:], "filter, Q/R = 0.001": slow[before:],
+            "filter, Q/R = 0.1": fast[before:]}
+
+
+def gain(q: float) -> float:
+    """Return the gain of a filter that has settled (14.2)."""
+    root = q + np.sqrt(q**2 + 4 * q)
+    return root / (root + 2)
+
+
+lines, n = followed(300, 200), np.arange(1, 201)
+assert np.allclose(lines["running mean"], n / (300 + n))
+for q, name in ((1e-3, "filter, Q/R = 0.001"), (0.1, "filter, Q/R = 0.1")):
+    assert np.allclose(lines[name], 1 - (1 - gain(q)) ** n, atol=1e-3)
+    assert np.isclose(gain(q), filters.steady_state(q, 1.0).gain)
+
+# %% [markdown]
+# **Predict the plot.** After how many observations does each have half of the way behind it?
+
+# %% tags=["hide-input"]
+fig, ax = figures.panels(height=2.8)
+for (name, line), color, style in zip(
+        lines.items(), (figures.SKY, figures.ORANGE, figures.PURPLE), ("--", "-", ":"),
+        strict=True):
+    ax.plot(n, line, color=color, linestyle=style, label=name)
+ax.axhline(0.5, color=figures.INK, linewidth=0.8, linestyle=":")
+figures.label(ax, "A step after 300 observations (exact)", "observations since",
+              "centre", legend="lower right")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+half = {name: int(np.argmax(line >= 0.5)) + 1 if line.max() >= 0.5 else None
+        for name, line in lines.items()}
+figures.caption(
+    "Where three centres are after the level has jumped from 0 to 1. Half of the way: "
+    + "; ".join(f"{name} after {count or 'more than 200'}"
+                for name, count in half.items()) + ".",
+    alt="Three rising lines after a step. The filter with the larger ratio is there "
+    "within ten observations, the one with the smaller needs some twenty, the running "
+    "mean has not come half of the way after 200.")
+
+# %% [markdown]
+# So much for the promise: in this picture it is kept. What is a point here, though? For the streams of the paper it is a *step* of an episode, for the filter of chapter 12 an *episode*. Whether the centre of a normalizer is where it should be has to be measured on real runs.
+#
+# ## Is the centre where it should be?
+#
+# Ten runs of the actor-critic with a running Z-Score, under four conditions; all arms look on, and each says what it would hold the returns of an episode against. Every tenth episode the policy is held still and plays a hundred more: their mean return is what there is to follow.
+# (A per-episode Z-Score takes the mean of the very episode that it judges. It is noisy, and never behind.)
+
+# %%
+table = tracks.read()
+after = {"times 10": plan.CHANGED_AFTER, "swap": plan.SWAPPED_AFTER}
+
+
+def error(rows: pd.DataFrame) -> float:
+    """Return the relative error of a centre: root mean squares over episodes."""
+    missed = np.sqrt(np.mean((rows.centre - rows.expected) ** 2))
+    return float(missed / np.sqrt(np.mean(rows.expected**2)))
+
+
+def errors(condition: str, arm: str, since: bool) -> float:
+    """Return the median error over runs, since the condition began or before it."""
+    own = table[(table.condition == condition) & (table.arm == arm)]
+    begun = own.episode > after.get(condition, 0)
+    own = own[begun if since else ~begun]
+    return float(np.median([error(rows) for _, rows in own.groupby("seed")]))
+
+# %% [markdown]
+# **Predict the plot.** Which centre follows best on clean CartPole, where the policy gets better all the time? And after rewards are multiplied by ten?
+
+# %% tags=["hide-input"]
+tracked = [arm for arm in arms if arm != "none"]
+periods = {"clean": ("clean", True), "noise 3": ("noise 3", True),
+           "before times 10": ("times 10", False), "after it": ("times 10", True),
+           "before the swap": ("swap", False), "after the swap": ("swap", True)}
+missed = pd.DataFrame({words: {arm: errors(condition, arm, since) for arm in tracked}
+                       for words, (condition, since) in periods.items()})
+fig, ax = figures.panels(height=3.6)
+for place, arm in enumerate(tracked):
+    look = figures.method(arm, marker=True) | {"linestyle": ""}
+    ax.plot(np.arange(len(missed.columns)) + 0.08 * (place - 3), missed.loc[arm],
+            **look)
+ax.set_yscale("log")
+ax.set_xticks(range(len(periods)),
+              [words.replace(" times", "\ntimes").replace(" the", "\nthe")
+               for words in periods])
+figures.label(ax, f"Error of the centre (n = {table.seed.nunique()} runs)", "",
+              "relative error, median")
+fig.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=3)
+figures.show(fig)
+
+# %% tags=["hide-input"]
+nearest = {column: missed[column].drop("zscore").idxmin() for column in missed}
+figures.caption(
+    "How far the centres are from the mean return of the policy of the moment, "
+    "relative to it. Beside the per-episode Z-Score, which has seen the episode, "
+    "nearest: "
+    + "; ".join(f"{column}: {spoken[arm]} ({missed[column][arm]:.2f})"
+                for column, arm in nearest.items()) + ".",
+    alt="Relative errors of seven centres under four conditions, on a logarithmic "
+    "axis. " + "; ".join(f"{column}: nearest {spoken[arm]}"
+                         for column, arm in nearest.items()))
+
+# %% [markdown]
+# The centres of the filters do what was promised, then: in most of these columns they are nearer than a running mean, and after the swap, when returns collapse, by a factor of ten and more.
+# Following well is not the same as learning fast, though. A centre that is off by a constant only adds noise to the gradient, and a critic, where there is one, takes care of the rest. So on to training.
+
+# %%
+later = plan.LONGER_RESULTS.first - plan.FAIR_FEWER.first  # seeds of the last part
+
+
+def recorded(name: str) -> pd.DataFrame:
+    """Return the runs of a part of the plan; what is not recorded is trained."""
+    first = first_seed + later * name.endswith("longer")
+    part = plan.part(name, seeds=seeds, first_seed=first)
+    return study.runs(part, store, executor, archive=archive)
+
+
+with study.processes() as executor:
+    runs = {name: recorded(name) for name in plan.chosen(["14"])}
+clean = {learner: runs[f"fair_{learner}"] for learner in learners}
+disturbed = {(learner, kind): runs[f"disturbed_{learner}_{kind}"]
+             for learner in learners for kind in plan.DISTURBED[learner]}
+longer = {learner: runs[f"disturbed_{learner}_swap_longer"] for learner in learners}
+short = {(task, learner): runs[f"short_{task}_{learner}"]
+         for task in plan.SHORT_TASKS for learner in learners}
+
+# %% tags=["hide-input"]
+Markdown(figures.run_count(
+    pd.concat([*disturbed.values(), *longer.values(), *short.values()])) + ".")
+
+# %% [markdown]
+# ## Noise
+#
+# The grid of bsuite (Osband and others 2020): noise of deviation 0.1, 0.3, 1, 3 and 10 on every reward, beside none.
+#
+# **Predict the plot.** From which deviation on will the noise be felt, and by whom first?
+
+# %%
+def of_condition(frame: pd.DataFrame, condition: str) -> pd.DataFrame:
+    """Return the runs under a condition, each by the name of its arm."""
+    ending = f", {condition}"
+    own = frame[frame.arm.str.endswith(ending)]
+    return own.assign(arm=own.arm.str.removesuffix(ending))
+
+
+def under(learner: str, kind: str, condition: str) -> pd.DataFrame:
+    """Return the runs of a learner under a condition of some kind."""
+    return of_condition(disturbed[learner, kind], condition)
+
+
+def restricted(frame: pd.DataFrame) -> dict[str, float]:
+    """Return the restricted mean of the eight arms."""
+    found = analysis.restricted_means(frame)
+    return {arm: found[arm] for arm in arms}
+
+
+levels = ["clean", *plan.CONDITIONS["noise"]]
+by_noise = {learner: pd.DataFrame({level: restricted(
+    clean[learner] if level == "clean" else under(learner, "noise", level))
+    for level in levels}) for learner in learners}
+
+# %% tags=["hide-input"]
+fig, axes = figures.panels(1, 2, height=3.6, width=9.0, sharey=True)
+for ax, (learner, title) in zip(axes, learners.items(), strict=True):
+    for arm in arms:
+        ax.plot(range(len(levels)), by_noise[learner].loc[arm],
+                **figures.method(arm, marker=True))
+    ax.set_xticks(range(len(levels)),
+                  [level.removeprefix("noise ") for level in levels])
+    figures.label(ax, f"{title} (n = {seeds} per arm)", "deviation of the noise",
+                  "episodes, restricted mean" if ax is axes[0] else "")
+fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+figures.show(fig)
+
+# %% tags=["hide-input"]
+strongest = {learner: frame["noise 10"].sort_values()
+             for learner, frame in by_noise.items()}
+figures.caption(
+    "Restricted means, lower is faster, under noise on every reward. At deviation 10: "
+    + "; ".join(f"with {learners[learner]} the lowest is that of "
+                f"{spoken[order.index[0]]} ({order.iloc[0]:.0f}), the highest that of "
+                f"{spoken[order.index[-1]]} ({order.iloc[-1]:.0f})"
+                for learner, order in strongest.items()) + ".",
+    alt="Two panels of restricted means against the deviation of the noise, "
+    "actor-critic and REINFORCE, eight arms each. The lines are flat up to a "
+    "deviation of 1 and rise at 3 and 10.")
+
+# %% [markdown]
+# ## Units
+#
+# bsuite's other grid multiplies all rewards, from the first episode on, by 0.001, 0.03, 30 or 1000. And two shifts of our own come after episode 50, in the middle of learning: rewards times 10, or plus 10. Beside them stand outliers: one reward in a hundred has 100 added to it or taken from it.
+
+# %%
+by_units = pd.DataFrame({"clean": restricted(clean["actor_critic"])} | {
+    condition: restricted(under("actor_critic", kind, condition))
+    for kind in ("scale", "shift") for condition in plan.CONDITIONS[kind]})
+
+# %% tags=["hide-input"]
+by_units.round().astype(int).rename(index=labels).style.set_caption(
+    "Actor-critic: restricted means under scales, outliers, and shifts after episode "
+    f"{plan.CHANGED_AFTER} (n = {seeds} per arm)")
+
+# %% [markdown]
+# ### Who is harmed? (family H1)
+#
+# For each arm and condition: the restricted mean on the clean task over that under the condition, on the same seeds. *Unharmed* if the whole interval lies above 1/1.1, *harmed* if it lies below 1 with an adjusted p below 0.05; anything else *cannot be told*. 96 comparisons, one family.
+
+# %%
+def harm_of(kind: str, condition: str, arm: str) -> analysis.comparisons.Comparison:
+    """Compare an arm under a condition with itself on the clean task."""
+    own, usual = disturbed["actor_critic", kind], clean["actor_critic"]
+    both = pd.concat([own[own.arm == f"{arm}, {condition}"].assign(arm="disturbed"),
+                      usual[usual.arm == arm].assign(arm="clean")])
+    return analysis.compare(both, "disturbed", "clean")
+
+
+H1 = {(condition, arm): harm_of(kind, condition, arm)
+      for kind in ("noise", "scale", "shift") for condition in plan.CONDITIONS[kind]
+      for arm in arms}
+assert len(H1) == 96
+adjusted = stats.adjusted([one.p for one in H1.values()])
+harms = {name: verdicts.harm(one.factor, q, informed=one.informed)
+         for (name, one), q in zip(H1.items(), adjusted, strict=True)}
+
+# %% [markdown]
+# **Predict the plot.** One cell for each arm and condition. How many of the 96 will be harmed?
+
+# %% tags=["hide-input"]
+columns = list(dict.fromkeys(condition for condition, _ in H1))
+values = np.array([[H1[condition, arm].factor.estimate for condition in columns]
+                   for arm in arms])
+fig, ax = figures.panels(height=4.0, width=9.0)
+figures.heat(pd.DataFrame(values), ax, low=0.3, high=1.3, form=".2f")
+ax.set_xticks(range(len(columns)), columns, rotation=45, ha="right")
+ax.set_yticks(range(len(arms)), [labels[arm] for arm in arms])
+for (row, column), _ in np.ndenumerate(values):
+    if harms[columns[column], arms[row]] == verdicts.Harm.HARMED:
+        ax.add_patch(Rectangle((column - 0.45, row - 0.42), 0.9, 0.84, fill=False,
+                               edgecolor=figures.RED, linewidth=2))
+figures.label(ax, f"Clean over disturbed, actor-critic (n = {seeds} per arm)", "", "")
+figures.show(fig)
+
+# %% tags=["hide-input"]
+def harmed_by(arm: str) -> list[str]:
+    """Return the conditions by which an arm is harmed."""
+    return [condition for condition in columns
+            if harms[condition, arm] == verdicts.Harm.HARMED]
+
+
+tally = {word: sum(found == word for found in harms.values()) for word in verdicts.Harm}
+by_all = [condition for condition in columns
+          if all(condition in harmed_by(arm) for arm in arms)]
+further = {arm: [condition for condition in harmed_by(arm) if condition not in by_all]
+           for arm in arms}
+figures.caption(
+    "Factors of the clean task over the disturbed one: 1 is no change, 0.5 is twice as "
+    "many episodes; a frame marks those that count as harmed. Of "
+    f"{len(H1)}: " + ", ".join(f"{count} {word}" for word, count in tally.items())
+    + f". Every arm is harmed by: {', '.join(by_all) or 'nothing'}. Further harm: "
+    + "; ".join(f"{spoken[arm]} by {', '.join(some)}"
+                for arm, some in further.items() if some) + ".",
+    alt="A table of factors as coloured cells, eight arms by twelve conditions. Most "
+    "lie near 1; those of noise 10 and of outliers are the darkest.")
+
+# %% [markdown]
+# A Z-Score does not know in what units it is paid, and neither does the filter of episodes. The filters over steps do: the $Q$ and $R$ that were released are plain numbers, in the units of CartPole's returns. What do they make of smaller ones?
+
+# %%
+steps_left = np.arange(200, 0, -1)
+episode_returns = (1 - gamma**steps_left) / (1 - gamma)  # a run of 200 steps
+
+
+def spread_of_scores(arm: str, factor: float) -> float:
+    """Return the deviation of the scores of ten such episodes, in other units."""
+    config = plan.fair(arm, "actor_critic", z_scored=False)
+    normalizer = normalizers.make(**config.normalizer)
+    return float(np.std([normalizer(factor * episode_returns) for _ in range(10)]))
+
+
+factors = [0.001, 0.03, 1.0, 30.0, 1000.0]
+in_units = pd.DataFrame({f"times {factor:g}": {
+    arm: spread_of_scores(arm, factor) for arm in ("running", *kalman)}
+    for factor in factors})
+assert np.ptp(in_units.loc["running"]) < 1e-3 < np.ptp(in_units.loc["adaptive"])
+
+# %% tags=["hide-input"]
+in_units.rename(index=labels).style.format("{:.2g}").set_caption(
+    "Deviation of the scores of the same episodes, paid in other units")
+
+# %% [markdown]
+# Scores of one size whatever the units is what a normalizer is for. Two of the five have it; with the others the size of the scores, and with it the weight of the policy's loss beside everything else, goes with the units. The scores of the adaptive stream all but vanish in small units, which is where it does not learn any more.
+# That this is the reason was not tested, and it does not explain the adaptive refit, whose scores grow there.
+
+# %% [markdown]
+# ## Two actions change places
+#
+# After 150 episodes left becomes right. A policy that has learned to balance falls over at once, and has to unlearn what it knows. No run was stopped; the outcome is how long it takes, from the swap, until the criterion is met *again*.
+
+# %%
+def since_swap(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return runs as if they had begun when the actions were swapped."""
+    return shifts.after_shift(frame, after=plan.SWAPPED_AFTER, threshold=475.0)
+
+
+swapped = {learner: since_swap(under(learner, "swap", "swap")) for learner in learners}
+
+
+def back_told(frames: dict[str, pd.DataFrame]) -> str:
+    """Return how many runs of each learner met the criterion again."""
+    return " and ".join(
+        f"{frame.evaluation_arrived.sum()} of {len(frame)} runs with "
+        f"{learners[learner]}" for learner, frame in frames.items())
+
+# %% tags=["hide-input"]
+Markdown(
+    f"Back within {swapped['reinforce'].cap.iloc[0]} episodes: {back_told(swapped)}. "
+    "So the outcome that was planned says next to nothing. The picture below was "
+    "chosen after that had been seen; it shows how far the runs came.")
+
+# %% [markdown]
+# **Predict the plot.** The mean evaluation return around the swap. Will the arms that forget be the first to rise again?
+
+# %%
+def around(learner: str, arm: str) -> np.ndarray:
+    """Return the evaluation return after each episode, in the mean over runs."""
+    own = under(learner, "swap", "swap")
+    return np.mean(np.stack(own[own.arm == arm].eval_returns), axis=0)
+
+
+paths = {(learner, arm): around(learner, arm) for learner in learners for arm in arms}
+assert all(len(path) == 400 for path in paths.values())
+late = {learner: {arm: paths[learner, arm][-50:].mean() for arm in arms}
+        for learner in learners}
+
+# %% tags=["hide-input"]
+fig, axes = figures.panels(1, 2, height=3.8, width=9.0, sharey=True)
+window = np.ones(10) / 10
+for ax, (learner, title) in zip(axes, learners.items(), strict=True):
+    for arm in arms:
+        smooth = np.convolve(paths[learner, arm], window, "valid")
+        ax.plot(np.arange(10, 401), smooth, **figures.method(arm))
+    ax.axvline(plan.SWAPPED_AFTER, color=figures.INK, linewidth=0.8, linestyle=":")
+    figures.label(ax, f"{title} (n = {seeds} per arm)", "episode",
+                  "mean evaluation return" if ax is axes[0] else "")
+    ax.set_xlim(50, 400)
+fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+figures.show(fig)
+
+# %% tags=["hide-input"]
+def furthest(learner: str) -> str:
+    """Return who earns most in the last fifty episodes, and who least."""
+    order = sorted(arms, key=late[learner].get)
+    return (f"with {learners[learner]} most by {spoken[order[-1]]} "
+            f"({late[learner][order[-1]]:.0f}), least by {spoken[order[0]]} "
+            f"({late[learner][order[0]]:.0f})")
+
+
+figures.caption(
+    "Evaluation returns before and after the two actions change places (dotted), "
+    "averaged over runs and over ten episodes. Earned in the last fifty episodes: "
+    + "; ".join(map(furthest, learners)) + ". Described, not tested.",
+    alt="Two panels of mean evaluation returns against the episode, actor-critic and "
+    "REINFORCE, eight arms each. All lines rise, fall to almost nothing after episode "
+    f"150, and stay low or rise slowly: {'; '.join(map(furthest, learners))}.")
+
+# %% [markdown]
+# A policy that has learned to balance is sure of itself, and one that is sure explores little; that is one reason to think of why so few come back. It has nothing to do with how returns are normalized, and it was not tested either.
+#
+# ### Watched for longer (family H4)
+#
+# A question that 250 episodes cannot answer is worth more of them. So the plan was extended, after everything above had been seen: fresh seeds, the same eight arms, and 1,350 episodes in which to come back.
+# "Faster than the running Z-Score" is asked of six arms with each learner: 12 comparisons, a family of their own.
+#
+# What might one expect? A running mean that has seen 150 good episodes stays high when returns collapse. Everything that happens afterwards is then scored as bad, the best of it included.
+# A centre that comes down with the returns can tell the better of the bad episodes from the worse. So the plan expects the filter of episodes ahead, and with it whatever has no memory of the time before the swap: the per-episode Z-Score and the adaptive refit.
+
+# %%
+rivals = [arm for arm in arms if arm not in ("none", reference)]
+returned = {learner: since_swap(of_condition(frame, "swap"))
+            for learner, frame in longer.items()}
+H4 = analysis.rankings({(learner, arm): analysis.compare(frame, arm, reference)
+                        for learner, frame in returned.items() for arm in rivals})
+assert len(H4) == 12
+
+# %% tags=["hide-input"]
+Markdown(f"Back within {returned['reinforce'].cap.iloc[0]:,} episodes: "
+         f"{back_told(returned)}.")
+
+# %% [markdown]
+# **Predict the plot.** Each line is the share of an arm's runs that have *not* come back yet. Which lines will fall first, and which will not fall at all?
+
+# %% tags=["hide-input"]
+way_back = {title: analysis.survivals(returned[learner], arms)
+            for learner, title in learners.items()}
+fig = figures.survival_panels([way_back], int(returned["reinforce"].cap.iloc[0]))
+figures.show(fig)
+
+# %% tags=["hide-input"]
+def came_back(learner: str) -> dict[str, int]:
+    """Return how many runs of each arm came back, the most first."""
+    frame = returned[learner]
+    count = {arm: int(frame[frame.arm == arm].evaluation_arrived.sum()) for arm in arms}
+    return dict(sorted(count.items(), key=lambda pair: -pair[1]))
+
+
+figures.caption(
+    "Share of the runs that have not met the criterion again, by the episodes since "
+    "the two actions changed places, with 95 % bands. Back at the end, of "
+    f"{seeds}: "
+    + "; ".join(f"with {title} {numbered(came_back(learner))}"
+                for learner, title in learners.items()) + ".",
+    alt="Two panels of survival curves after the swap, actor-critic and REINFORCE, "
+    "eight arms each. Runs that came back: "
+    + "; ".join(f"{title}: {numbered(came_back(learner))}"
+                for learner, title in learners.items()) + ".")
+
+# %% [markdown]
+# The twelve comparisons. Where fewer than half of the runs of an arm come back, an interval that reaches below 1.1 is no evidence against it, and only the test can speak; that is the gate of the plan's first rule.
+
+# %% tags=["hide-input"]
+figures.table(H4.rename_axis(["learner", "arm"])).rename(index=learners | labels)
+
+# %% [markdown]
+# Did it come out as the plan expected, and does the explanation stand?
+
+# %%
+def ahead_after_swap(arm: str) -> list[str]:
+    """Return the learners with which an arm came back faster than the reference."""
+    return [learners[learner] for learner in learners
+            if H4.verdict[learner, arm] == "holds"]
+
+
+streams = ["kscore", "adaptive"]
+H4_expected = {
+    "the filter of episodes is faster, with both learners":
+        len(ahead_after_swap("episode_filter")) == 2,
+    "so is the per-episode Z-Score": len(ahead_after_swap("zscore")) == 2,
+    "no streaming form of the paper is": not any(map(ahead_after_swap, streams))}
+forgetful = {arm: ahead_after_swap(arm) for arm in ("zscore", "adaptive_refit")}
+
+# %% tags=["hide-input"]
+Markdown(
+    "What the plan expected:\n\n"
+    + "\n".join(f"- {words[0].upper()}{words[1:]}: {'met' if met else 'not met'}."
+                for words, met in H4_expected.items())
+    + "\n\nThe explanation was to count as wrong if the two arms without a memory of "
+    "the time before the swap were not faster. Faster, with: "
+    + "; ".join(f"{spoken[arm]}: {', '.join(where) or 'no learner'}"
+                for arm, where in forgetful.items()) + ".")
+
+# %% [markdown]
+# ## Does a filter cope better? (family H2)
+#
+# The main question. Three forms of the paper and the filter of episodes, each against the running Z-Score *under the same condition*: 13 conditions with the actor-critic and nine with REINFORCE, 88 comparisons, one family.
+#
+# "It is faster" *holds* if the interval of the factor lies above 1 and the adjusted p is below 0.05; it *does not hold* if the interval ends below 1.1, or lies below 1 with such a p. Anything else *cannot be told*: an interval above 1 can be among it, since 88 questions bring forth a few by chance. So can factors near 1 where few runs arrive.
+
+# %%
+asked = {}
+for learner in learners:
+    for kind in plan.DISTURBED[learner]:
+        for condition in plan.CONDITIONS[kind]:
+            frame = (swapped[learner] if kind == "swap"
+                     else under(learner, kind, condition))
+            for arm in kalman:
+                asked[learner, condition, arm] = analysis.compare(frame, arm, reference)
+assert len(asked) == 88
+H2 = analysis.rankings(asked)
+threads = analysis.delicate(asked)  # a bound moved by 0.01 would turn their verdicts
+
+# %% [markdown]
+# **Predict the plot.** Each mark is a factor over the running Z-Score; right of 1 the filter is faster. Will any arm lie to the right throughout?
+
+# %% tags=["hide-input"]
+cells = list(dict.fromkeys((learner, condition) for learner, condition, _ in asked))
+fig, axes = figures.panels(1, 4, height=6.4, width=10.0, sharey=True, sharex=True)
+for ax, arm in zip(axes, kalman, strict=True):
+    look = figures.method(arm, marker=True)
+    ax.axvline(1, color=figures.INK, linewidth=1, linestyle=":")
+    for place, cell in enumerate(cells):
+        factor = asked[*cell, arm].factor
+        ax.plot([factor.low, factor.high], [place, place], color=look["color"])
+        ax.plot(factor.estimate, place, color=look["color"], marker=look["marker"])
+    figures.label(ax, labels[arm].replace(", ", ",\n"), "", "")
+axes[0].set_xscale("log", base=2)
+axes[0].set_xticks([0.5, 1, 2], ["0.5", "1", "2"])
+axes[0].set_yticks(range(len(cells)), [f"{condition}, {learners[learner]}"
+                                       for learner, condition in cells])
+axes[0].invert_yaxis()
+fig.supxlabel(f"improvement factor over the running Z-Score (n = {seeds} per arm)",
+              fontsize=10)
+figures.show(fig)
+
+# %% tags=["hide-input"]
+def where(word: str, arm: str) -> list[str]:
+    """Return the cells in which "it is faster" got this word."""
+    return [f"{condition} ({learners[learner]})" for learner, condition in cells
+            if H2.verdict[learner, condition, arm] == word]
+
+
+holding = {arm: where("holds", arm) for arm in kalman}
+failing = {arm: where("does not hold", arm) for arm in kalman}
+held, failed = ({arm: len(some) for arm, some in found.items()}
+                for found in (holding, failing))
+figures.caption(
+    f"Four filters against the running Z-Score in {len(cells)} cells each, with 95 % "
+    f"intervals. \"Faster\" holds for {numbered(held)}; it does not hold for "
+    f"{numbered(failed)}; the rest cannot be told.",
+    alt="Four columns of factors with intervals, one for each filter, a row for each "
+    f"condition and learner. Faster holds for {numbered(held)}.")
+
+# %%
+def findable(learner: str, alpha: float) -> float:
+    """Return the least factor that is found four times in five."""
+    return stats.detectable(analysis.times(clean[learner], reference), alpha=alpha)
+
+
+power = {learner: (findable(learner, 0.05), findable(learner, 0.005))
+         for learner in learners}
+
+# %% tags=["hide-input"]
+places_held = [f"{spoken[arm]} with {cell}" for arm in kalman for cell in holding[arm]]
+Markdown(
+    f"Of {len(H2)} comparisons \"faster\" holds in {len(places_held)}"
+    + (f": {', '.join(places_held)}. " if places_held else ". ")
+    + f"In {sum(failed.values())} it does not hold, and "
+    f"{len(H2) - len(places_held) - sum(failed.values())} cannot be told. What could "
+    f"have been found with {seeds} seeds, with a probability of 80 %, where times are "
+    "as on the clean task: "
+    + "; ".join(f"with {title} a factor of {power[learner][0]:.2g} if it is tested "
+                f"alone (at 0.05), {power[learner][1]:.2g} at 0.005"
+                for learner, title in learners.items())
+    + ". With few other differences in the family, the adjusted test is nearer to the "
+    f"second. {len(threads)} verdicts hang by a thread: with a bound that lies "
+    "elsewhere by 0.01, as other draws of the bootstrap may have it, or an adjusted p "
+    "by 0.005, they would be others.")
+
+# %% [markdown]
+# ## Short episodes
+#
+# Four tasks that pay at their end. A *bandit* of one step: see one of four contexts, press one of four buttons, be paid. *Dry lake*: cross a small lake, 1 for the other side. *FrozenLake*: the same, but two steps in three go astray. *Blackjack*: -1, 0 or 1 after a few cards.
+# A per-episode Z-Score of a single return is 0 whatever was paid:
+
+# %%
+assert normalizers.make("zscore")([1.0])[0] == 0 == normalizers.make("zscore")([0.0])[0]
+
+# %% [markdown]
+# All arms have the rate of the task's preset, and advantages as they are: z-scored per episode, those of the bandit would vanish in every arm.
+
+# %%
+timed = [task for task in plan.SHORT_TASKS if task != "blackjack"]
+others = [arm for arm in arms if arm not in ("none", "zscore")]
+faster_than_z = {(task, learner, arm): analysis.compare(short[task, learner], arm,
+                                                        "zscore")
+                 for task in timed for learner in learners for arm in others}
+better_than_z = {("blackjack", learner, arm): analysis.compare_areas(
+    short["blackjack", learner], arm, "zscore")
+    for learner in learners for arm in others}
+H3_p = stats.adjusted([one.p for one in (*faster_than_z.values(),
+                                         *better_than_z.values())])
+H3 = analysis.rankings(faster_than_z, H3_p[:len(faster_than_z)])
+H3_areas = analysis.differences(better_than_z, H3_p[len(faster_than_z):])
+assert (len(H3), len(H3_areas)) == (36, 12)
+
+# %% [markdown]
+# *H3* asks of six arms whether they are faster than the per-episode Z-Score (on Blackjack, which has no threshold, better by the mean evaluation return): 48 comparisons.
+#
+# **Predict the plot.** In how many of the six cells will the per-episode Z-Score not arrive at all?
+
+# %% tags=["hide-input"]
+task_names = {"bandit": "bandit", "drylake": "dry lake", "frozenlake": "FrozenLake",
+              "blackjack": "Blackjack"}
+fig, axes = figures.panels(2, 3, height=2.8, width=10.0, sharey=True)
+for row, (learner, title) in zip(axes, learners.items(), strict=True):
+    for ax, task in zip(row, timed, strict=True):
+        frame = short[task, learner]
+        count = frame.groupby("arm", sort=False).evaluation_arrived.sum()
+        ax.barh(range(len(arms)), [count[arm] for arm in arms],
+                color=[figures.method(arm)["color"] for arm in arms])
+        ax.set_xlim(0, seeds)
+        figures.label(ax, f"{task_names[task]}, {title} (n = {seeds})",
+                      "runs that arrived" if learner == "reinforce" else "", "")
+axes[0, 0].set_yticks(range(len(arms)), [labels[arm] for arm in arms])
+axes[0, 0].invert_yaxis()
+figures.show(fig)
+
+# %% tags=["hide-input"]
+of_z = {(task, learner): int(short[task, learner].query(
+    "arm == 'zscore'").evaluation_arrived.sum())
+    for task in timed for learner in learners}
+ahead_of_z = {(task, learner): [arm for arm in others
+                                if H3.verdict[task, learner, arm] == "holds"]
+              for task in timed for learner in learners}
+
+
+def in_cell(cell: tuple[str, str]) -> str:
+    """Return a task and a learner, in words."""
+    return f"{task_names[cell[0]]} with {learners[cell[1]]}"
+
+
+figures.caption(
+    f"Runs that arrive on three short tasks, of {seeds} each. Of the per-episode "
+    "Z-Score: " + ", ".join(f"{in_cell(cell)} {count}" for cell, count in of_z.items())
+    + f". Of the {len(others)} arms that were asked about, faster than it: "
+    + ", ".join(f"{in_cell(cell)} {len(some)}" for cell, some in ahead_of_z.items())
+    + ".",
+    alt="Six bar charts of arrived runs, three tasks by two learners, eight arms each. "
+    "Of the per-episode Z-Score: "
+    + ", ".join(f"{in_cell(cell)} {count}" for cell, count in of_z.items()) + ".")
+
+# %% [markdown]
+# Mind the first bar of each chart. Where an episode pays once, at its end, doing nothing is a good normalizer: a payment of 0 or 1 is in good units already, and its centre is the critic's business.
+# FrozenLake, where the ice sends two steps in three astray, is hardly learned by any arm in the episodes that it was given.
+
+# %%
+blackjack = pd.DataFrame({title: {
+    arm: analysis.areas(short["blackjack", learner], arm).mean() for arm in arms}
+    for learner, title in learners.items()})
+better = [f"{spoken[arm]} with {learners[learner]}"
+          for _, learner, arm in H3_areas.index[H3_areas.verdict == "better"]]
+counts = H3_areas.verdict.value_counts()
+
+# %% tags=["hide-input"]
+blackjack.rename(index=labels).style.format("{:.3f}").set_caption(
+    f"Blackjack: mean evaluation return (n = {seeds} per arm)")
+
+# %% tags=["hide-input"]
+Markdown(
+    f"Against the per-episode Z-Score, of {len(H3_areas)}: {counts.get('better', 0)} "
+    f"better ({', '.join(better) or 'no arm'}), {counts.get('worse', 0)} worse, "
+    f"{counts.get('cannot be told', 0)} cannot be told. The whole table spans "
+    f"{np.ptp(blackjack.to_numpy()):.3f} of a stake.")
+
+# %% [markdown]
+# ## When it fails
+#
+# The filter of episodes has a weakness of its own, and short tasks that seldom pay bring it out. It follows the logarithm of an episode's scale. An episode that pays nothing has a scale of nothing, and a row of such episodes talks the filter into believing that returns hardly differ.
+# When at last one pays 1, the score is enormous:
+
+# %%
+def first_success(failures: int, name: str = "episode") -> float:
+    """Return the score of the first success after so many failures."""
+    normalizer = normalizers.make(name)
+    for _ in range(10):
+        normalizer(np.array([0.9, 1.0]))
+        normalizer(np.array([0.0, 0.0]))
+    for _ in range(failures):
+        normalizer(np.array([0.0, 0.0]))
+    return float(np.abs(normalizer(np.array([0.9, 1.0]))).max())
+
+
+rows_of_failures = [0, 1, 3, 10, 30]
+spikes = {name: [first_success(count, name) for count in rows_of_failures]
+          for name in ("episode", "running")}
+
+# %% tags=["hide-input"]
+Markdown(
+    "Largest score of a success after "
+    + ", ".join(map(str, rows_of_failures)) + " failures in a row: filter of episodes "
+    + ", ".join(f"{value:.3g}" for value in spikes["episode"])
+    + "; running Z-Score " + ", ".join(f"{value:.3g}" for value in spikes["running"])
+    + ". The wrappers of chapter 18 are guarded against it; the normalizer itself is "
+    "not.")
+
+# %% [markdown]
+# ## What the plan expected
+
+# %%
+strong = ["noise 1", "noise 3", "noise 10", "outliers", "times 10", "plus 10", "swap"]
+strong_cells = [cell for cell in cells if cell[1] in strong]
+expected = {
+    "no arm is unharmed by noise of deviation 10": not any(
+        harms["noise 10", arm] == verdicts.Harm.UNHARMED for arm in arms),
+    "without a normalizer, rewards times 1000 harm; no other arm is harmed by a scale":
+        harms["scale 1000", "none"] == verdicts.Harm.HARMED and not any(
+            harms[condition, arm] == verdicts.Harm.HARMED
+            for condition in plan.CONDITIONS["scale"] for arm in arms
+            if arm != "none"),
+    "every arm is harmed by outliers": all(
+        harms["outliers", arm] == verdicts.Harm.HARMED for arm in arms),
+    "no form of the paper is faster in more than a quarter of its cells": all(
+        len(holding[arm]) <= len(cells) / 4 for arm in paper),
+    "the filter of episodes is in no more than half":
+        len(holding["episode_filter"]) <= len(cells) / 2,
+    "the per-episode Z-Score arrives in no run on the bandit": not any(
+        of_z["bandit", learner] for learner in learners),
+    "four or more of the six are faster than it there": all(
+        len(ahead_of_z["bandit", learner]) >= 4 for learner in learners)}
+all_expected = expected | H4_expected
+promise = {arm: sum(H2.verdict[*cell, arm] == "holds" for cell in strong_cells)
+           for arm in paper}
+kept_promise = [arm for arm, count in promise.items() if count >= len(strong_cells) / 2]
+
+# %% tags=["hide-input"]
+Markdown(
+    "\n".join(f"- {words[0].upper()}{words[1:]}: {'met' if met else 'not met'}."
+              for words, met in expected.items())
+    + "\n\n(What it expected of H4 stands above.) The plan would have us change our "
+    "mind about the paper's promise if one of its forms were faster in half of the "
+    f"{len(strong_cells)} cells with strong noise, outliers or a shift. They were "
+    f"found faster in: {numbered(promise)}. "
+    + (f"So the promise is kept by {listed(kept_promise)}." if kept_promise else
+       "So the promise was not seen to be kept, by these forms at these settings. "
+       "\"Met\" means the same of the expectations on H2: no more cells were *found*."))
+
+# %% [markdown]
+# ## What to use
+
+# %%
+def fastest(frame: pd.DataFrame, over: str, told: dict) -> str:
+    """Return the arm with the fewest episodes, its factor, and how sure that is."""
+    best = analysis.best(frame)
+    if best == over:
+        return f"{spoken[best]} itself"
+    factor = analysis.compare(frame, best, over).factor
+    return f"{spoken[best]}, {factor:.2f}: {told.get(best, 'not asked')}"
+
+
+def fastest_under(learner: str, condition: str, kind: str) -> str:
+    """Return the same under a disturbance, in the words of H2."""
+    told = {arm: H2.verdict[learner, condition, arm] for arm in kalman}
+    return fastest(under(learner, kind, condition), reference, told)
+
+
+def fastest_after_swap(learner: str) -> str:
+    """Return the same for the way back after the swap, in the words of H4."""
+    return fastest(returned[learner], reference,
+                   {arm: H4.verdict[learner, arm] for arm in rivals})
+
+
+def fastest_on(learner: str, task: str) -> str:
+    """Return the same for a short task, in the words of H3."""
+    told = {arm: H3.verdict[task, learner, arm] for arm in others}
+    return fastest(short[task, learner], "zscore", told)
+
+
+disturbances = {
+    "noise 3": ("noise", "noise of deviation 3 on every reward"),
+    "noise 10": ("noise", "noise of deviation 10"),
+    "outliers": ("shift", "one reward in a hundred off by 100"),
+    "times 10": ("shift", "rewards times 10 after episode 50"),
+    "plus 10": ("shift", "rewards plus 10 after episode 50")}
+
+# %% tags=["block:situations", "hide-input"]
+def row(words: str, cell, *given) -> str:
+    """Return a row of the table: a situation, and a cell for each learner."""
+    return f"| {words} | {' | '.join(cell(learner, *given) for learner in learners)} |"
+
+
+told_rows = [row(words, fastest_under, condition, kind)
+             for condition, (kind, words) in disturbances.items()]
+told_rows.append(row("the two actions swapped, until back", fastest_after_swap))
+short_rows = [row(task_names[task], fastest_on, task) for task in timed]
+columns_told = " | ".join(learners.values())
+Markdown(
+    f"| CartPole, disturbed: factor over the running Z-Score | {columns_told} |\n"
+    "|---|---|---|\n" + "\n".join(told_rows)
+    + "\n\n| short episodes: factor over the per-episode Z-Score | "
+    f"{columns_told} |\n|---|---|---|\n" + "\n".join(short_rows))
+
+# %% [markdown]
+# The arm that happens to be fastest on thirty seeds is a lucky one, too. Where a cell does not say that it holds, no advantage over a Z-Score was shown.
+# Read with that in mind: under *noise* and *shifts of units* a running Z-Score is hard to beat, and with a critic the filter of episodes keeps up with it. Against *outliers* nothing here helps much; a per-episode Z-Score, in which one bad reward spoils one episode and no more, is at least the fastest. That was seen and not asked.
+# Where *episodes are short*, any arm with a memory will do, or none at all; the one to avoid is the Z-Score within the episode.
+
+# %% [markdown]
+# ## What this does not show
+#
+# One task was disturbed, CartPole, whose rewards are all alike, and with one size of outlier and two shifts of units. Noise was Gaussian and independent; rewards that are noisy in some states only are another matter.
+# The settings were found on the clean task. A filter that is *told* how noisy rewards are may do better; chapter 13 learns that from data, and its forms were not run here.
+# The swap was watched for longer because the first watch had been too short, and the question was put after a trial in which the filter of episodes came back; the seeds are fresh, the idea is not.
+# On Blackjack all arms are close to each other. The centres were followed on runs of one arm; under another, policies change at other times.
+
+# %% [markdown]
+# ## Exercises
+#
+# **Exercise 1 (recall).** The deviation of a return's noise (14.1) for any discount, 1 included, where the variances of all rewards that are left add up.
+
+# %% tags=["stub"]
+def noise_of_return(deviation: float, discount: float, left: int) -> float:
+    """Return the deviation of the noise of a return with so many steps left."""
+
+
+# %% nbgrader={"grade": false, "grade_id": "14-1", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
+def noise_of_return(deviation: float, discount: float, left: int) -> float:
+    """Return the deviation of the noise of a return with so many steps left."""
+    ### BEGIN SOLUTION
+    return float(deviation * np.sqrt(np.sum(discount ** (2 * np.arange(left)))))
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "14-1-check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
+plain = noise_of_return(2.0, 1.0, 9)
+assert plain is not None and np.isclose(plain, 6.0), "nine variances of 4 add up to 36"
+assert np.isclose(noise_of_return(3.0, 0.5, 1), 3.0), "one step left: its own noise"
+### BEGIN HIDDEN TESTS
+for left in (1, 7, 400):
+    assert np.isclose(noise_of_return(1.5, gamma, left),
+                      return_noise(1.5, np.array(left))), f"{left} steps left"
+### END HIDDEN TESTS
+
+# %% [markdown]
+# **Exercise 2 (apply).** Before a step, a centre has seen $m$ observations. After how many more does a *running mean* have half of the way behind it, and after how many a *filter* that has settled at the gain $K$? Return both numbers, each the smallest that is enough.
+
+# %% tags=["stub"]
+def half_way(before: int, K: float) -> tuple[int, int]:
+    """Return how long a running mean and a filter take for half of a step."""
+
+
+# %% nbgrader={"grade": false, "grade_id": "14-2", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
+def half_way(before: int, K: float) -> tuple[int, int]:
+    """Return how long a running mean and a filter take for half of a step."""
+    ### BEGIN SOLUTION
+    # n / (m + n) >= 1/2 at n = m; 1 - (1 - K)^n >= 1/2 at n = log(1/2) / log(1 - K)
+    return before, int(np.ceil(np.log(0.5) / np.log(1 - K) - 1e-12))
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "14-2-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
+counted = half_way(300, 0.5)
+assert counted is not None and len(counted) == 2, "two numbers"
+assert counted[0] == 300, "a running mean needs as many again as it has seen"
+assert counted[1] == 1, "with a gain of one half, one observation"
+### BEGIN HIDDEN TESTS
+for before, K in ((10, 0.3), (70, 0.03), (1000, 0.001)):
+    count = np.arange(1, 5000)
+    wanted = (int(np.argmax(count / (before + count) >= 0.5)) + 1,
+              int(np.argmax(1 - (1 - K) ** count >= 0.5)) + 1)
+    assert tuple(half_way(before, K)) == wanted, f"m = {before}, K = {K}"
+### END HIDDEN TESTS
+
+# %% [markdown]
+# **Exercise 3 (think).** An episode of one step, paid $z$. Which of the normalizers `"zscore"`, `"running"`, `"ema"` and `"episode"` give it a score that grows with $z$, if the payments before it were 0 and 1 in turn? Write `tells_apart`, which finds out by trying: show a new normalizer 20 such episodes, then compare the scores of a 1 and of a 0, each from the same state (`state_dict` and `load_state_dict` bring it back).
+
+# %% tags=["stub"]
+def tells_apart(name: str) -> bool:
+    """Say whether a success of one step scores higher than a failure."""
+
+
+# %% nbgrader={"grade": false, "grade_id": "14-3", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
+def tells_apart(name: str) -> bool:
+    """Say whether a success of one step scores higher than a failure."""
+    ### BEGIN SOLUTION
+    normalizer = normalizers.make(name)
+    for count in range(20):
+        normalizer(np.array([float(count % 2)]))
+    state, found = normalizer.state_dict(), []
+    for paid in (1.0, 0.0):
+        normalizer.load_state_dict(state)
+        found.append(float(normalizer(np.array([paid]))[0]))
+    return found[0] > found[1]
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "14-3-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
+assert tells_apart("zscore") is not None, "return True or False"
+assert not tells_apart("zscore"), "a Z-Score of one number is 0"
+### BEGIN HIDDEN TESTS
+for name in ("running", "ema", "none", "episode"):
+    assert tells_apart(name), f"{name} remembers earlier episodes, or scores as it is"
+### END HIDDEN TESTS
+
+# %% [markdown]
+# **Exercise 4 (open).** A small study of your own: the bandit with REINFORCE. Train the arms in `names` (`plan.short` makes them; use `max_episodes=episodes`) on some seeds, and return the mean training return, a row for each seed and a column for each arm.
+# Then give `ahead`: with `running` and `zscore`, seeds 3900 to 3902 and 300 episodes, the share of the seeds on which the running Z-Score earns more.
+
+# %% tags=["stub"]
+def bandit_study(names: list[str], some_seeds: list[int],
+                 episodes: int) -> pd.DataFrame:
+    """Return the mean training return by seed (rows) and arm (columns)."""
+
+
+ahead = None
+
+# %% nbgrader={"grade": false, "grade_id": "14-4", "locked": false, "schema_version": 3, "solution": true, "task": false} tags=["solution", "hide-input"]
+def bandit_study(names: list[str], some_seeds: list[int],
+                 episodes: int) -> pd.DataFrame:
+    """Return the mean training return by seed (rows) and arm (columns)."""
+    ### BEGIN SOLUTION
+    made = plan.short("bandit", "reinforce", max_episodes=episodes)
+    return pd.DataFrame({name: {number: np.mean(train(made[name],
+                                                      number)["train_returns"])
+                                for number in some_seeds} for name in names})
+    ### END SOLUTION
+
+
+ahead = None
+### BEGIN SOLUTION
+small = bandit_study(["running", "zscore"], [3900, 3901, 3902], 300)
+ahead = float(np.mean(small["running"] > small["zscore"]))
+### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "14-4-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
+def one_bandit(name: str, number: int, episodes: int) -> float:
+    """Return the mean training return of a single run."""
+    arm = plan.short("bandit", "reinforce", max_episodes=episodes)[name]
+    return float(np.mean(train(arm, number)["train_returns"]))
+
+
+tiny = bandit_study(["none", "running"], [3910, 3911], 20)
+assert tiny is not None and tiny.shape == (2, 2), "two seeds and two arms"
+assert list(tiny.columns) == ["none", "running"] and list(tiny.index) == [3910, 3911], (
+    "a column for each arm and a row for each seed")
+assert ahead is not None and 0 <= ahead <= 1, "and `ahead`, a share"
+### BEGIN HIDDEN TESTS
+for name in ("none", "running"):
+    assert np.isclose(tiny.loc[3911, name], one_bandit(name, 3911, 20)), (
+        f"seed 3911 with {name}, trained once more")
+wins = [one_bandit("running", number, 300) > one_bandit("zscore", number, 300)
+        for number in (3900, 3901, 3902)]
+assert np.isclose(ahead, np.mean(wins)), "`ahead`, trained once more"
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## Summary
+
+# %% tags=["hide-input"]
+came = ahead_after_swap("episode_filter")
+Markdown(
+    "**Answer.** Under noise, outliers and other units, mostly no: \"faster than the "
+    f"running Z-Score\" holds in {sum(held[arm] for arm in paper)} of "
+    f"{len(paper) * len(cells)} comparisons for the forms of the paper, and in "
+    f"{held['episode_filter']} of {len(cells)} for the filter of episodes. When the "
+    "task itself is turned around, the filter of episodes comes back faster with "
+    f"{' and '.join(came) or 'neither learner'}. Where episodes have one step, any "
+    "memory will do, and a Z-Score within the episode will not.")
+
+# %% tags=["hide-input"]
+z_told = ", ".join(f"{in_cell(cell)} {count}" for cell, count in of_z.items()
+                   if cell[0] == "bandit")
+points = [
+    f"With the actor-critic, {tally[verdicts.Harm.HARMED]} of {len(H1)} pairs of arm "
+    f"and condition are harmed, {tally[verdicts.Harm.UNHARMED]} unharmed, and "
+    f"{tally[verdicts.Harm.UNTOLD]} cannot be told; every arm is harmed by "
+    f"{' and by '.join(by_all) or 'nothing'}.",
+    f"In {len(cells)} cells each, \"faster than the running Z-Score\" holds for "
+    f"{numbered(held)} (n = {seeds}, {len(H2)} comparisons).",
+    "The filters' centres follow a change well; that was not seen to make learning "
+    "faster.",
+    "The filters over steps depend on the units of the rewards, since their Q and R "
+    "are plain numbers; Z-Scores and the filter of episodes do not.",
+    f"After the two actions have changed places, back within "
+    f"{swapped['reinforce'].cap.iloc[0]} episodes: {back_told(swapped)}; within "
+    f"{returned['reinforce'].cap.iloc[0]:,}, on other seeds: {back_told(returned)}. "
+    "Faster than the running Z-Score: "
+    + ("; ".join(f"{spoken[arm]} with {' and '.join(ahead_after_swap(arm))}"
+                 for arm in rivals if ahead_after_swap(arm)) or "no arm") + ".",
+    f"Where an episode has one step, the per-episode Z-Score has nothing to work with: "
+    f"runs that arrive, of {seeds}: {z_told}.",
+    f"{sum(all_expected.values())} of {len(all_expected)} expectations of the plan are "
+    "met.",
+]
+Markdown("\n".join(f"- {point}" for point in points))
+
+# %% [markdown]
+# **References.** I. Osband and co-authors, *Behaviour suite for reinforcement learning*, ICLR (2020).
+# J. Wang, Y. Liu and B. Li, *Reinforcement learning with perturbed rewards*, AAAI 34 (2020).
+# R. E. Kalman, *A new approach to linear filtering and prediction problems*, Journal of Basic Engineering 82 (1960).
+
+# %%
+chapter.footer()
