@@ -665,6 +665,9 @@ figures.caption(
     alt="Four columns of factors with intervals, one for each filter, a row for each "
     f"condition and learner. Faster holds for {numbered(held)}.")
 
+# %% [markdown]
+# How large would a difference have had to be?
+
 # %%
 def findable(learner: str, alpha: float) -> float:
     """Return the least factor that is found four times in five."""

@@ -334,8 +334,9 @@ for arm in arms:
     ax.plot([promised[learner, arm] for learner in learners],
             [kept[learner, arm] for learner in learners], **look)
 ax.axline((100, 100), slope=1, color=figures.INK, linewidth=0.8, linestyle=":")
-figures.label(ax, f"Fresh seeds (n = {seeds}), tuning seeds (n = {tuning_seeds})",
-              "restricted mean, tuning seeds", "restricted mean, fresh seeds")
+figures.label(ax, "Promised, and kept",
+              f"restricted mean on tuning seeds (n = {tuning_seeds})",
+              f"restricted mean on fresh seeds (n = {seeds})")
 fig.legend(loc="outside right upper")
 figures.show(fig)
 
@@ -368,8 +369,9 @@ figures.caption(
 
 # %%
 asked = [arm for arm in arms if arm not in ("none", "zscore", "running")]
-for learner in learners:  # the better of the two on the tuning seeds
-    assert promised[learner, reference] < promised[learner, "zscore"]
+if tuning_seeds == plan.FAIR_TUNING.count:  # the better of the two, as it was planned
+    assert all(promised[learner, reference] < promised[learner, "zscore"]
+               for learner in learners)
 compared = {(learner, arm): analysis.compare(fair[learner], arm, reference)
             for learner in learners for arm in asked}
 assert len(compared) == 32
@@ -402,6 +404,9 @@ figures.caption(
     alt="Four forest plots of improvement factors over the running Z-Score, one for "
     "each learner, ten arms in each.")
 
+# %% [markdown]
+# Is any arm to the right with every learner?
+
 # %% tags=["hide-input"]
 def everywhere(part: str) -> list[str]:
     """Return the arms whose factor (its estimate, its low end) is always above 1."""
@@ -410,8 +415,10 @@ def everywhere(part: str) -> list[str]:
 
 
 Markdown(f"Estimates above 1 with all four learners: {listed(everywhere('estimate'))}. "
-         f"Whole intervals above 1 with all four: {listed(everywhere('low'))}. "
-         "All verdicts:")
+         f"Whole intervals above 1 with all four: {listed(everywhere('low'))}.")
+
+# %% [markdown]
+# These are all verdicts of the family:
 
 # %% tags=["hide-input"]
 def family(table: pd.DataFrame) -> pd.DataFrame:
@@ -429,6 +436,9 @@ def threads_told(comparisons: dict) -> str:
 
 
 family(G1)
+
+# %% [markdown]
+# A rule draws lines, and now and then a number falls next to one.
 
 # %% tags=["hide-input"]
 Markdown("Verdicts that hang by a thread, because a bound that lies elsewhere by 0.01 "
@@ -628,8 +638,9 @@ figures.caption(
 
 # %%
 lunar_reference = "zscore"
-for tuned in lunar_means.values():
-    assert min(tuned["zscore"].values()) < min(tuned["running"].values())
+if lunar_tuning_seeds == plan.LUNAR_TUNING.count:
+    assert all(min(tuned[lunar_reference].values()) < min(tuned[reference].values())
+               for tuned in lunar_means.values())
 lunar_asked = ["adaptive", "adaptive_refit", "episode_filter"]
 on_lunar = {(learner, arm): analysis.compare(frame, arm, lunar_reference)
             for learner, frame in lunar.items() for arm in lunar_asked}
@@ -908,6 +919,9 @@ arrived = pd.DataFrame({
     for (task, learner), frame in elsewhere.items()})
 figures.table(arrived).style.set_caption(
     "Runs that arrived, and the restricted mean, with the settings of CartPole")
+
+# %% [markdown]
+# With these four cells beside those of CartPole, what becomes of the ranks?
 
 # %%
 all_cells = cells(fair) | cells(elsewhere)
