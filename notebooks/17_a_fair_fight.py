@@ -441,9 +441,9 @@ family(G1)
 # A rule draws lines, and now and then a number falls next to one.
 
 # %% tags=["hide-input"]
-Markdown("Verdicts that hang by a thread, because a bound that lies elsewhere by 0.01 "
-         "or an adjusted p by 0.005 would turn them (other draws of the bootstrap do "
-         f"as much): {threads_told(compared)}.")
+Markdown("Verdicts that hang by a thread, because a bound or an adjusted p that lies "
+         "elsewhere by 0.01 would turn them (other draws of the bootstrap do as much): "
+         f"{threads_told(compared)}.")
 
 # %% [markdown]
 # ### G2: all at one rate

@@ -7,6 +7,7 @@ import nbformat
 import pytest
 
 from kscore import analysis, chapters, normalizers, study
+from kscore.analysis.shifts import after_shift
 from kscore.chapters import pages
 from kscore.project import NOTEBOOKS, ROOT
 from kscore.study import plan
@@ -114,6 +115,20 @@ def test_what_is_said_of_the_fair_fight_is_what_the_archive_says():
                                 for arm in ("adaptive", "adaptive_refit", "episode_filter")})
     slower = [factor.high < 1 and p < 0.05 for factor, p in zip(lander.factor, lander["adjusted p"], strict=True)]
     assert set(lander.verdict) == {"does not hold"} and sum(slower) > len(slower) / 2
+
+
+def test_where_a_filter_wins_is_what_the_archive_says():
+    """docs/answer.md, "Where a Kalman filter wins"."""
+    for learner in ("actor_critic", "reinforce"):
+        swapped = study.runs(plan.part(f"disturbed_{learner}_swap_longer"))
+        later = after_shift(swapped, after=plan.SWAPPED_AFTER, threshold=475.0)
+        assert analysis.compare(later, "episode_filter, swap", "running, swap").factor.low > 1.3
+        assert analysis.compare(later, "zscore, swap", "running, swap").factor.low > 1
+        found = analysis.compare(later, "adaptive, swap", "running, swap").factor
+        assert found.low > 1 and 1.05 < found.estimate < 1.2
+    parts = analysis.restricted_means(study.runs(plan.part("fair_parts_ppo")))
+    fair = analysis.restricted_means(study.runs(plan.part("fair_ppo", seeds=plan.FAIR_FEWER.count)))
+    assert 0.9 < parts["centre past, scale past, fading"] / fair["episode_filter"] < 1.1
 
 
 def test_the_filters_that_were_faster_are_those_that_are_named():

@@ -80,7 +80,7 @@ def test_without_information_only_a_significant_difference_speaks_against_a_rank
     (0.75, 1.0996, 0.5, True, True), (0.75, 1.1009, 0.5, True, True),  # on either side of the margin
     (0.75, 1.0996, 0.5, False, False),  # which does not count where too few arrive
     (0.75, 1.08, 0.5, True, False), (0.75, 1.12, 0.5, True, False),
-    (1.04, 1.5, 0.051, True, True), (1.04, 1.5, 0.049, True, True), (1.04, 1.5, 0.06, True, False),
+    (1.04, 1.5, 0.051, True, True), (1.04, 1.5, 0.049, True, True), (1.04, 1.5, 0.065, True, False),
     (1.005, 1.5, 0.01, True, True), (1.02, 1.5, 0.01, True, False), (0.995, 1.5, 0.01, True, True),
     (0.5, 0.995, 0.01, False, True), (0.5, 0.995, 0.01, True, False),  # slower, or not faster: the same word
 ])

@@ -36,12 +36,12 @@ def ranking(factor: Interval, q: float, *, informed: bool = True, margin: float 
 def delicate(factor: Interval, q: float, *, informed: bool = True) -> bool:
     """Say whether the verdict on a ranking hangs by a thread: other draws of the bootstrap could turn it.
 
-    It would be another one if the bounds of the interval were moved by 0.01, or the adjusted p by 0.005, as another
-    family to adjust over may do.
+    It would be another one if the bounds of the interval or the adjusted p lay elsewhere by 0.01; another family to
+    adjust over may do that, too.
     """
     verdict = ranking(factor, q, informed=informed)
     return any(ranking(factor._replace(low=factor.low + bound, high=factor.high + bound), q + p, informed=informed)
-               != verdict for bound in (-0.01, 0.0, 0.01) for p in (-0.005, 0.0, 0.005))
+               != verdict for bound in (-0.01, 0.0, 0.01) for p in (-0.01, 0.0, 0.01))
 
 
 def as_good(factor: Interval, *, informed: bool = True, margin: float = MARGIN) -> Verdict:
