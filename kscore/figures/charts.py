@@ -27,7 +27,7 @@ def survival(curves: Mapping[str, Survival], ax: Axes, cap: int) -> Axes:
 
 
 def survival_panels(rows: Sequence[Mapping[str, Mapping[str, Survival]]], cap: int, *, height: float = 3.6,
-                    legend: str = "below") -> Figure:
+                    legend: str = "below", time: str = "training episodes") -> Figure:
     """Draw survival curves in rows of panels: the title of each panel, and its arms with their curves.
 
     One legend stands below all panels, or one in each, at the place that `legend` names.
@@ -40,7 +40,7 @@ def survival_panels(rows: Sequence[Mapping[str, Mapping[str, Survival]]], cap: i
         for ax, (title, curves) in zip(line, row.items(), strict=True):
             survival(curves, ax, cap)
             n = ", ".join(sorted({str(curve.n) for curve in curves.values()}))
-            label(ax, f"{title}{space}(n = {n})", "training episodes" if ax in axes[-1] else "",
+            label(ax, f"{title}{space}(n = {n})", time if ax in axes[-1] else "",
                   "share of runs on their way" if ax in axes[:, 0] else "", legend=legend != "below" and legend)
     if legend == "below":
         _legend_below(fig)
