@@ -27,7 +27,7 @@
 # %% [markdown]
 # ## Question
 #
-# The paper's argument for a filter is adaptation: returns are noisy and their level drifts, and a filter weighs the one against the other. Its experiments have neither noise that was added nor a shift that was made, so the promise has never been put to the test.
+# The paper's argument for a filter is adaptation: returns are noisy and their level drifts, and a filter weighs the one against the other. Its experiments have neither noise that was added nor a shift that was made, so they do not put the promise to the test.
 #
 # Here it is. CartPole pays one point per step, and we disturb what the *learner* is told: noise on every reward, rare outliers, new units in the middle of a run. What is evaluated stays clean.
 # Then we turn the task itself around and swap its two actions in the middle of a run.
@@ -561,7 +561,7 @@ figures.caption(
     f"episode 150, and stay low or rise slowly: {'; '.join(map(furthest, learners))}.")
 
 # %% [markdown]
-# A policy that has learned to balance is sure of itself, and one that is sure explores little; that is one reason to think of why so few come back. It has nothing to do with how returns are normalized, and it was not tested either.
+# A policy that has learned to balance is sure of itself, and one that is sure explores little. That may be one reason why so few come back; it was not tested. Is it the only one?
 #
 # ### Watched for longer (family H4)
 #
@@ -570,7 +570,7 @@ figures.caption(
 #
 # What might one expect? A running mean that has seen 150 good episodes stays high when returns collapse, and so does its scale. Everything that happens afterwards is then scored as bad, the best of it included, and all of it alike.
 # A centre and a scale that come down with the returns can tell the better of the bad episodes from the worse. So the plan expects the filter of episodes ahead, and the per-episode Z-Score; but no stream over steps, which takes most of the gradient away whatever happened before.
-# If neither the per-episode Z-Score nor the adaptive refit were faster, which know nothing of the time before, then following is not what brings a run back.
+# The per-episode Z-Score and the adaptive refit know nothing of the time before. If neither were faster, following would not be what brings a run back.
 
 # %%
 rivals = [arm for arm in arms if arm not in ("none", reference)]
@@ -802,7 +802,7 @@ Markdown(
     + ". (The look at clean runs was thought of afterwards.)")
 
 # %% [markdown]
-# A lead that is as large when nothing is disturbed is no evidence of coping. And where the filter of episodes has a lead on the clean task, strong noise and outliers can take it away: its level and its scale follow what is not there.
+# A lead that is as large when nothing is disturbed is no evidence of coping. And where the filter of episodes has a lead on the clean task, strong noise and outliers can take it away; why was not tested.
 #
 # How large would a difference have had to be to be found?
 
