@@ -72,7 +72,7 @@ store: str = "build/runs"     # your folder, for what the archive lacks
 archive: bool = True          # whether the archive of recorded runs is read first
 
 # %% [markdown]
-# An *arm* is a normalizer with a learner, and there are eight: no normalizer; the *Z-Score* per episode, running, and by a moving average (EMA); three forms of the paper, the *stream* of Algorithm 1, the *adaptive stream*, and the *adaptive refit* of the released code; and the *filter of episodes* of chapter 12.
+# An *arm* is a normalizer with its settings, and there are eight: no normalizer; the *Z-Score* per episode, running, and by a moving average (EMA); three forms of the paper, the *stream* of Algorithm 1, the *adaptive stream*, and the *adaptive refit* of the released code; and the *filter of episodes* of chapter 12.
 # Each has the learning rate, and the treatment of advantages, that suited it best on clean CartPole, on tuning seeds; EMA and the stream also have settings that were found on a grid in chapter 10. ([17](17_a_fair_fight.ipynb) has all of them, and a table of what each arm does.) Nothing is tuned to what follows. The settings differ between arms, and that will matter:
 
 # %%

@@ -31,7 +31,7 @@
 # In chapter 12 the order of the arms changed with the rate. A switch mattered there as much as any normalizer: whether advantages are z-scored once more.
 # So a loser of part II might have lost to its rate.
 #
-# This chapter gives every *arm*, that is, every normalizer with a learner, its own chance. On CartPole each is run at four rates, with advantages as they are and z-scored, on tuning seeds. It takes the best of these settings into the contest, which is run on seeds that nobody has seen.
+# This chapter gives every *arm*, that is, every normalizer with its settings, its own chance with every learner. On CartPole each is run at four rates, with advantages as they are and z-scored, on tuning seeds. It takes the best of these settings into the contest, which is run on seeds that nobody has seen.
 # The plan (`data/PLAN.md`, "Part III: the fair fight") fixed arms, rates, tests and words before the first of these seeds.
 #
 # What should we expect? The plan wrote down three things. No form of the paper, all of which filter the *steps* of an episode, would be faster than the better Z-Score with any learner. The filter over *episodes* of chapter 12 would be, with some. And the better arms would differ less from each other than one arm does from itself at another rate.
@@ -118,7 +118,7 @@ def listed(some: Iterable[str]) -> str:
 #
 # | symbol | meaning | in code | shape |
 # |---|---|---|---|
-# | arm | a normalizer with a learner | `arm` | |
+# | arm | a normalizer with its settings | `arm` | |
 # | $c$ | a cell: a learner on a task | `learner` | |
 # | $s$ | a setting: a rate, and what is done to advantages | `contest.Setting` | pair |
 # | $T_c(s)$ | restricted mean of an arm: the mean number of episodes until it arrives, where a run that never does counts as the cap | `means[arm][s]` | number |
