@@ -81,7 +81,7 @@ archive: bool = True          # whether the archive of recorded runs is read fir
 # %% [markdown]
 # These are the arms:
 #
-# | arm | what it holds a return against | from |
+# | arm | what it uses | from |
 # |---|---|---|
 # | none | nothing: returns stay as they are | |
 # | Z-Score, per episode | mean and deviation of the episode's own returns | chapter 03 |
@@ -490,7 +490,7 @@ Markdown(
 family(G2)
 
 # %% [markdown]
-# A lead at own settings can thus be a lead of the rate as much as of the normalizer: an arm that learns at a rate at which the reference does not is ahead of it with good reason, and level with it at the reference's.
+# A lead at own settings can thus be a lead of the rate as much as of the normalizer. An arm that does best at a rate at which the reference does worse may be ahead of it there, and level with it at the reference's own.
 
 # %% [markdown]
 # ## Who is first?
@@ -1103,7 +1103,7 @@ Markdown(
 #
 # Two tasks were tuned for, with networks and stopping rules as the paper released them. Cells of one task are not independent, so that a mean rank over six of them is not one over six tasks, and an interval over seeds says nothing about other tasks.
 # On LunarLander four tuning seeds chose among three rates, several arms ended at an edge, and in many pairs of arm and learner fewer than half of the runs arrive (below). The bank was not run there, and the filter of episodes had six tries where others had three.
-# Rates a factor of three apart are a coarse grid on CartPole, too; the own setting of the K-Score stream with PPO lies at its edge, so that a lower rate might suit it better still. This arm and the EMA had their filter settings tuned in chapter 10, on other seeds but on the same task; nobody else had.
+# Rates a factor of three apart are a coarse grid on CartPole, too; the own setting of the K-Score stream with PPO lies at its edge, so that a lower rate might suit it better still. How well the arms were prepared differs, as the beginning of this chapter says.
 # CartPole is the task on which the filter of episodes was thought of, and its ratio of 0.1 was kept (chapter 12); that may be a part of its lead there.
 # An arm that *cannot be told* from the reference is not shown to be equal to it.
 # The factorial, the ranks and the other networks are described, not tested.
