@@ -944,7 +944,7 @@ Markdown(
 # So let us take its runs and ask the paper's rankings once more. In chapter 17 each arm has the learning rate, and the treatment of advantages, that suited it best on tuning seeds; the stream of Algorithm 1 has the *Q* and *R* that chapter 10 found for it. That is a fairer reading of the text, which says that they were searched for.
 # The pairs are not quite those of the claims. The adaptive forms have their released *Q* and *R*, so that E4.3 holds a tuned filter against one that is not. Some arms have their advantages z-scored, which the text does not. All runs are judged by evaluation returns. Where arms of a pair were not run in chapter 17, or mean something else there (filtered advantages, or the released notebook's "neither"), the table says "not run".
 #
-# The words are those of the first rule, adjusted within this table. It was made after all verdicts had been published, and counts in none of them.
+# The words are those of the first rule, adjusted within this table, whose runs are always the recorded ones. It was made after all verdicts had been published, and counts in none of them.
 #
 # **Predict the table.** In how many rows will the K-Score be found faster than a Z-Score, once it has settings of its own?
 

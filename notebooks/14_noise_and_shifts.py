@@ -67,7 +67,7 @@ chapter = chapters.begin("14_noise_and_shifts")
 # %% tags=["parameters"]
 seeds: int = 30               # runs per arm and condition [2, 10000]
 first_seed: int = 5000        # the first; results use 5000 and up [0, 1000000000]
-seed: int = 3014              # of all other chance [0, 1000000000]
+seed: int = 3014              # of the noise in one illustration [0, 1000000000]
 store: str = "build/runs"     # your folder, for what the archive lacks
 archive: bool = True          # whether the archive of recorded runs is read first
 
@@ -1051,7 +1051,8 @@ def row(words: str, cell, *given) -> str:
 back_of = {arm: [came_back(learner)[arm] for learner in learners] for arm in arms}
 told_rows = [row(words, fastest_under, condition, kind)
              for condition, (kind, words) in disturbances.items()]
-told_rows.append(row("the two actions swapped, until back", fastest_after_swap))
+told_rows.append(row("the two actions swapped: until a run arrives again",
+                     fastest_after_swap))
 short_rows = [row(task_names[task], fastest_on, task) for task in timed]
 columns_told = " | ".join(learners.values())
 Markdown(
@@ -1239,10 +1240,11 @@ Markdown(
     f"{len(paper) * len(rewards_only)} comparisons for the forms of the paper, and in "
     f"{held_there['episode_filter']} of {len(rewards_only)} for the filter of episodes,"
     " about as far ahead there on the clean task. When the task itself is turned "
-    f"around, some do: faster with the actor-critic {back_faster('actor_critic')}; "
-    f"with REINFORCE {back_faster('reinforce')}. The filter of episodes is the first "
-    "of them with both, and a per-episode Z-Score, which filters nothing, is among "
-    "them.")
+    f"around: faster with the actor-critic {back_faster('actor_critic')}; "
+    f"with REINFORCE {back_faster('reinforce')}. The per-episode Z-Score filters "
+    "nothing. The fewest episodes: with the actor-critic "
+    f"{spoken[analysis.best(returned['actor_critic'])]}, with REINFORCE "
+    f"{spoken[analysis.best(returned['reinforce'])]}.")
 
 # %% tags=["hide-input"]
 z_told = ", ".join(f"{in_cell(cell)} {count}" for cell, count in of_z.items()

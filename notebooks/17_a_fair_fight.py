@@ -1086,17 +1086,23 @@ Markdown(
 
 # %% tags=["block:default", "hide-input"]
 holding = sum(len(faster[arm]) for arm in asked)
+lunar_holding = int((G3.verdict == "holds").sum())
+unsure = ("" if favoured >= 0.8 else
+          f", but it is first in only {favoured:.0%} of the draws")
 Markdown(
     (f"**The default is {spoken[favourite]}.**" if named else
      "**No normalizer is the default everywhere**, by a rule fixed beforehand:")
     + f" over CartPole and LunarLander {spoken[favourite]} has the best mean rank of "
     f"the five arms that were run on both ({both['mean rank'][favourite]:.1f})"
-    + (f", but it is slower {' and '.join(slower)}" if slower else "")
+    + unsure + (f", but it is slower {' and '.join(slower)}" if slower else "")
     + ". So look for your situation in the tables. If you find it in none, we would "
-    f"start with {spoken[reference]}, because it has nothing to set, and of "
-    f"{len(G1)} comparisons on CartPole in which others could have been found faster, "
-    f"{holding} hold; that is advice given after the results, not a verdict. Every arm "
-    "has a learning rate of its own here, and so it should in your code.")
+    "start with a plain Z-Score, running and per episode, and keep the better one, "
+    "because it has nothing to set, and few arms were shown to beat the better one of "
+    f"the two: {holding} of {len(G1)} on CartPole, where that is {spoken[reference]}, "
+    f"and {lunar_holding} of {len(G3)} on LunarLander, where it is "
+    f"{spoken[lunar_reference]}. This is advice given after the results, not a "
+    "verdict. Every arm was tuned to a learning rate of its own here, and so it should "
+    "be in your code.")
 
 # %% [markdown]
 # ## What this does not show

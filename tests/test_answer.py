@@ -2,6 +2,7 @@
 
 import re
 from contextlib import nullcontext
+from dataclasses import replace
 
 import nbformat
 import pytest
@@ -9,7 +10,9 @@ import pytest
 from kscore import analysis, chapters, normalizers, study
 from kscore.analysis.shifts import after_shift
 from kscore.chapters import pages
+from kscore.figures import SPOKEN
 from kscore.project import NOTEBOOKS, ROOT
+from kscore.rl import RunConfig
 from kscore.study import plan
 
 NAMES = dict.fromkeys(("default", "choice"), "17_a_fair_fight") | {"situations": "14_noise_and_shifts"}
@@ -44,6 +47,11 @@ def test_a_quotation_that_does_not_exist_gets_a_sentence():
         chapters.printed("17", "choice")
     with pytest.raises(ValueError, match="^block of chapter 17_a_fair_fight must be one of .*'choice'.*got 'choise'"):
         chapters.printed("17_a_fair_fight", "choise")
+
+
+def test_a_chapter_that_has_printed_nothing_gets_a_sentence():
+    with pytest.raises(ValueError, match="^chapter must be one that has printed a block .*got '03_from_f"):
+        chapters.printed("03_from_filter_to_score", "choice")
 
 
 def test_there_is_a_recommended_normalizer_only_if_the_plan_names_one():
@@ -145,6 +153,35 @@ def test_where_a_filter_wins_is_what_the_archive_says():
     parts = analysis.restricted_means(study.runs(plan.part("fair_parts_ppo")))
     fair = analysis.restricted_means(study.runs(plan.part("fair_ppo", seeds=plan.FAIR_FEWER.count)))
     assert 0.9 < parts["centre past, scale past, fading"] / fair["episode_filter"] < 1.1
+
+
+def test_the_arms_are_written_in_code_as_they_were_run():
+    """docs/answer.md, "In code"."""
+    page = (ROOT / "docs" / "answer.md").read_text(encoding="utf-8")
+    names = {}
+    example, = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    exec(compile(example, "example", "exec"), names)
+    rate, z_scored = plan.FAIR_OWN["ppo"]["episode_filter"]
+    assert names["config"] == plan.fair("episode_filter", "ppo", z_scored=z_scored, learning_rate=rate, max_episodes=30)
+    assert names["record"]["episodes"] == 30 and plan.FAIR_OWN["gae"]["filter_bank"] == (0.01, False)
+
+    def options_of(call):
+        return eval(f"(lambda name, **options: {{'name': name}} | options)({call})")
+
+    rows = dict(re.findall(r"^\| (the .*?|no normalizer) \| (.*`.*) \|$", page, re.MULTILINE))
+    for arm, words in SPOKEN.items():
+        if arm not in plan.SHIFT_ARMS and arm != "filter_bank":
+            continue
+        usual, _, with_ppo = rows["the adaptive stream" if arm == "adaptive_refit" else words].partition("; with PPO ")
+        for learner, change in (("actor_critic", ""), ("ppo", with_ppo)):
+            options = options_of(usual.strip("`"))
+            if change:
+                options |= eval(f"dict({change.strip('`')})") if "=" in change else {"decay": float(change)}
+            if arm == "adaptive_refit":
+                options["mode"] = "refit"
+            assert replace(RunConfig.preset("CartPole-v1", learner), normalizer=options).normalizer == \
+                plan.fair(arm, learner, z_scored=False).normalizer
+    assert rows["the adaptive refit"] == 'the same with `mode="refit"`'
 
 
 def test_the_filters_that_were_faster_are_those_that_are_named():

@@ -354,7 +354,7 @@ def test_delicate_verdicts_are_those_of_the_rankings(monkeypatch):
     qs, asked = list(analysis.rankings(found)["adjusted p"]), []
     monkeypatch.setattr(analysis.verdicts, "delicate",
                         lambda factor, q, informed: asked.append((factor, q, informed)) or len(asked) == 2)
-    assert analysis.delicate(found) == ["fast"]
+    assert analysis.delicate(found) == ["fast"] and analysis.delicate({}) == []
     assert asked == [(one.factor, q, one.informed) for one, q in zip(found.values(), qs, strict=True)]
 
 

@@ -166,7 +166,7 @@ def rankings(compared: Mapping[object, Comparison], adjusted: Sequence[float] | 
     rows = [{"arrived": " and ".join(map(str, one.arrived)), "factor": one.factor, "adjusted p": float(q),
              "verdict": verdicts.ranking(one.factor, q, informed=one.informed)}
             for one, q in zip(compared.values(), qs, strict=True)]
-    return pd.DataFrame(rows, index=pd.Index(compared))
+    return pd.DataFrame(rows, index=pd.Index(compared), columns=["arrived", "factor", "adjusted p", "verdict"])
 
 
 def delicate(compared: Mapping[object, Comparison]) -> list:

@@ -35,4 +35,6 @@ def printed(name: str, block: str) -> str:
 
     chapter = checks.choice("chapter", name, [path.stem for path in find()])
     blocks = pages.blocks(nbformat.read(NOTEBOOKS / f"{chapter}.ipynb", as_version=4).cells)
+    if not blocks:
+        raise ValueError(f"chapter must be one that has printed a block and was published, got {name!r}")
     return blocks[checks.choice(f"block of chapter {name}", block, blocks)]

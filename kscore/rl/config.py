@@ -150,7 +150,7 @@ class RunConfig:
         if self.advantage_normalizer and (self.signal == "advantages" or self.normalize_advantages):
             other = "signal 'advantages'" if self.signal == "advantages" else "normalize_advantages"
             raise ValueError(f"advantage_normalizer must be None with {other}, which puts another normalizer in its "
-                             f"place, got {self.advantage_normalizer!r}")
+                             f"place: give up one of the two, got {self.advantage_normalizer!r}")
         if self.value_scale and self.algorithm == "reinforce":
             raise ValueError(f"value_scale must be None with reinforce, which has no critic, got {self.value_scale!r}")
         if self.disturbance:
