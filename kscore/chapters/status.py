@@ -63,7 +63,7 @@ class StatusFile:
         about = {"name": task.name, "chapter": task.source.stem, "parameters": task.parameters,
                  "text": _text(task.source), "start": _now(), **_made_with()}
         runner = {"runner": os.getpid(), "runner_started": _birth(os.getpid()), "host": socket.gethostname()}
-        claim = {"time": _now(), **about, "status": "running", **runner}
+        claim = {"time": about["start"], **about, "status": "running", **runner}
         journal.append(self.path, claim, lambda lines: check_free(_latest(lines), task, self.path.parent))
         return about
 
