@@ -299,6 +299,8 @@ def test_survival_curves_in_a_grid_have_their_words_where_they_are_read():
     fig = figures.survival_panels(rows, 40)
     assert titles(fig) == [f"{name}, by {what} (n = 3)" for what in "xy" for name in ("one", "two")]
     assert [ax.get_xlabel() for ax in fig.axes] == ["", "", "training episodes", "training episodes"]
+    later = figures.survival_panels(rows[1:], 40, time="episodes since")
+    assert [ax.get_xlabel() for ax in later.axes] == ["episodes since"] * 2
     assert [ax.get_ylabel() for ax in fig.axes] == ["share of runs on their way", ""] * 2
     assert {ax.get_xlim() for ax in fig.axes} == {(0, 40)} and tuple(fig.get_size_inches()) == (8, 7.2)
 
