@@ -57,7 +57,7 @@ from matplotlib.patches import Rectangle
 from kscore import analysis, chapters, figures, filters, normalizers, study
 from kscore.analysis import stats
 from kscore.rl import RunConfig, algorithms, train
-from kscore.study import plan
+from kscore.study import plan, replication
 
 chapter = chapters.begin("10_process_noise")
 
@@ -293,7 +293,7 @@ pd.concat(portraits, axis=1).rename_axis("Q")
 # The same budget is the point: tuning alone can make a method look better than one that was not tuned.
 
 # %%
-forgetting = grid_forgetting or plan.TUNED_FORGETTING
+forgetting = grid_forgetting or replication.TUNED_FORGETTING
 searches = {"stream": {"Qs": Qs, "Rs": Rs}, "refit": {"Qs": Qs, "Rs": Rs},
             "ema": {"forgetting": forgetting}}
 grids, searched = {}, {}
@@ -362,7 +362,7 @@ for learner, kind in itertools.product(learners, ("stream", "ema")):
 fig, axes = figures.panels(1, 2, height=3.6, sharey=True)
 for ax, learner in zip(axes, learners, strict=True):
     for kind in ("stream", "ema"):
-        look = figures.method(plan.TUNED_ARMS[kind], marker=True)
+        look = figures.method(replication.TUNED_ARMS[kind], marker=True)
         ax.plot(*memories[learner, kind].to_numpy().T, **look | {"linestyle": "none"})
     ax.set_xscale("log")
     ax.set_ylim(0, max_episodes * 1.03)
@@ -383,7 +383,7 @@ figures.caption(
 # %% tags=["hide-input"]
 ends = {"below 1 % per step": "rate < 0.01", "10 % or more": "rate >= 0.1"}
 at_ends = {
-    (learners[learner], figures.METHODS[plan.TUNED_ARMS[kind]]["label"]): {
+    (learners[learner], figures.METHODS[replication.TUNED_ARMS[kind]]["label"]): {
         (words, what): frame.query(rule).episodes.agg(what)
         for words, rule in ends.items() for what in ("count", "min", "max")}
     for (learner, kind), frame in memories.items()
@@ -396,7 +396,7 @@ pd.DataFrame(at_ends).T.round().astype("Int64")
 # With PPO both rise at the same place; at the patient end most marks of the filter lie above those of the moving average, and only fresh seeds can say whether that is more than chance.
 
 # %% tags=["hide-input"]
-simple = plan.released_filter("CartPole-v1", "ppo", "simple")
+simple = replication.released_filter("CartPole-v1", "ppo", "simple")
 on_the_slope = filters.steady_state(**simple).gain
 Markdown(
     f"The released setting of the simple filter, Q = {simple['Q']:g} and R = "
@@ -460,10 +460,11 @@ with study.processes() as executor:
 # %% tags=["hide-input"]
 curse = pd.DataFrame([
     {"learner": learners[learner],
-     "method": figures.METHODS[plan.TUNED_ARMS[kind]]["label"],
+     "method": figures.METHODS[replication.TUNED_ARMS[kind]]["label"],
      "best setting": best[learner, kind],
      "where it was chosen": min(analysis.restricted_means(frame).values()),
-     "on fresh seeds": analysis.restricted_means(tuned[learner])[plan.TUNED_ARMS[kind]]}
+     "on fresh seeds": analysis.restricted_means(tuned[learner])[
+        replication.TUNED_ARMS[kind]]}
     for (learner, kind), frame in searched.items()])
 curse["ratio"] = curse["on fresh seeds"] / curse["where it was chosen"]
 curse.round({"where it was chosen": 0, "on fresh seeds": 0, "ratio": 2}).astype(
@@ -746,7 +747,7 @@ assert further_runs is not None and further_runs >= 2 * 50, (
 assert len(request.split()) >= 20, "two things, and what to do about each"
 
 # %% [markdown]
-# **Exercise 5 (open: train a small study).** Tune and judge, in seconds. `plan.kalman_grid("actor_critic", "stream", Qs, [1.0], max_episodes=...)` returns a configuration for every $Q$ at $R = 1$, in their order; `train(config, seed)` trains one run, and `eval_returns` of its record has one greedy return per episode.
+# **Exercise 5 (open: train a small study).** Tune and judge, in seconds. `replication.kalman_grid("actor_critic", "stream", Qs, [1.0], max_episodes=...)` returns a configuration for every $Q$ at $R = 1$, in their order; `train(config, seed)` trains one run, and `eval_returns` of its record has one greedy return per episode.
 # Train every $Q$ on the choosing seeds, take the mean evaluation return over all of them (here *high* is good), choose the best $Q$, and train it again on the judging seeds. Return that $Q$, its mean where it was chosen, and its mean where it is judged.
 # Set `outcome` to what three values of $Q$, 0.0001, 0.01 and 1, give with the choosing seeds 3200 to 3202, the judging seeds 3300 to 3302, and ten episodes. (Then try other seeds: how often does the winner change?)
 
@@ -765,7 +766,8 @@ def tune_and_judge(
 ) -> tuple[float, float, float]:
     """Return the best Q, its mean where it was chosen, and where it is judged."""
     ### BEGIN SOLUTION
-    cells = plan.kalman_grid("actor_critic", "stream", Qs, [1.0], max_episodes=episodes)
+    cells = replication.kalman_grid("actor_critic", "stream", Qs, [1.0],
+                                    max_episodes=episodes)
     configs = dict(zip(Qs, cells.values(), strict=True))
 
     def mean(Q: float, seeds: list[int]) -> float:
@@ -787,7 +789,7 @@ outcome = tune_and_judge([0.0001, 0.01, 1.0], range(3200, 3203), range(3300, 330
 # %% nbgrader={"grade": true, "grade_id": "10-5-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 def mean_return(Q: float, seeds: list[int], episodes: int) -> float:
     """Return the mean evaluation return of a streamed filter with R = 1."""
-    config, = plan.kalman_grid("actor_critic", "stream", [Q], [1.0],
+    config, = replication.kalman_grid("actor_critic", "stream", [Q], [1.0],
                                max_episodes=episodes).values()
     return np.mean([train(config, seed)["eval_returns"] for seed in seeds])
 

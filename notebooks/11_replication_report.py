@@ -58,7 +58,7 @@ from kscore import analysis, chapters, figures, normalizers, study
 from kscore.analysis import claims, multiverse, stats, verdicts
 from kscore.project import DATA
 from kscore.rl import algorithms, train
-from kscore.study import plan
+from kscore.study import beyond, plan, replication
 
 chapter = chapters.begin("11_replication_report")
 
@@ -159,7 +159,7 @@ factors = {name: analysis.against(runs[name], "zscore") for name in glance}
 # %% tags=["figure-file:study.png", "hide-input"]
 fig = figures.forest_grid(
     {title: factors[name] for name, title in glance.items()},
-    ["none", "running", "ema", *plan.KALMAN_ARMS],
+    ["none", "running", "ema", *replication.KALMAN_ARMS],
     over="the per-episode Z-Score",
 )
 figures.show(fig)
@@ -181,7 +181,7 @@ figures.caption(
 kalman = pd.concat(
     {
         glance[name]: table.factor[
-            [arm for arm in table.index if arm in plan.KALMAN_ARMS]
+            [arm for arm in table.index if arm in replication.KALMAN_ARMS]
         ]
         for name, table in factors.items()
     }
@@ -908,7 +908,7 @@ def at_slower_rate(*learner_and_arms: str) -> pd.DataFrame:
 looks = {
     "seeds of this page": of_this_page,
     "fresh seeds": on_fresh_seeds,
-    f"fresh seeds, rate {plan.SLOWER:g}": at_slower_rate,
+    f"fresh seeds, rate {beyond.SLOWER:g}": at_slower_rate,
 }
 second_look = pd.DataFrame(
     {
@@ -1284,7 +1284,7 @@ Z-Score beside it with REINFORCE ({factor_of("E1.1", "released"):.2f}) and GAE
 ({factor_of("E2.1", "released"):.2f}), and is slower with PPO
 ({factor_of("E4.1", "released"):.2f}).
 
-On fresh seeds at the rate {plan.SLOWER:g} the running Z-Score has
+On fresh seeds at the rate {beyond.SLOWER:g} the running Z-Score has
 {slower_factors["REINFORCE"]:.2f} over the per-episode one with REINFORCE,
 {slower_factors["actor-critic"]:.2f} with the actor-critic, and
 {slower_factors["PPO"]:.2f} with PPO{only_here}. With a learning rate of its own, and

@@ -62,7 +62,7 @@ from scipy import stats as distributions
 from kscore import analysis, chapters, figures, filters, normalizers, study
 from kscore.analysis import baselines, levels, stats, verdicts
 from kscore.rl import cartpoles, train
-from kscore.study import plan
+from kscore.study import beyond, plan
 
 chapter = chapters.begin("12_one_level_up")
 
@@ -855,7 +855,7 @@ for ax, rate in zip(axes, rates.values(), strict=True):
     figures.forest(lines, ax)
     figures.label(ax, f"rate {rate} (n = {seeds} per arm)", "improvement factor", "")
 others = {one.b for one in compared.values()}
-for arm in [arm for arm in plan.EPISODE_ARMS if arm in others]:
+for arm in [arm for arm in beyond.EPISODE_ARMS if arm in others]:
     axes[0].plot([], [], **figures.method(arm, marker=True) | {"linestyle": ""})
 fig.legend(loc="outside lower center", ncols=2, title="compared with")
 figures.show(fig)
@@ -910,7 +910,7 @@ def mean_of(frame: pd.DataFrame, arm: str) -> str:
 
 
 everything = pd.DataFrame({
-    f"{title}, {rate}": {arm: mean_of(frame, arm) for arm in plan.EPISODE_ARMS}
+    f"{title}, {rate}": {arm: mean_of(frame, arm) for arm in beyond.EPISODE_ARMS}
     for (title, rate), frame in cells.items()})
 figures.table(everything)
 
@@ -922,7 +922,7 @@ figures.table(everything)
 resampled = np.random.default_rng(seed).multinomial(
     seeds, np.full(seeds, 1 / seeds), size=1000)
 resampled = np.concatenate([np.ones((1, seeds)), resampled])
-firsts = {arm: np.zeros(len(resampled)) for arm in plan.EPISODE_ARMS}
+firsts = {arm: np.zeros(len(resampled)) for arm in beyond.EPISODE_ARMS}
 for frame in cells.values():
     arms = list(frame.arm.unique())
     table = np.array([stats.restricted_mean(analysis.times(frame, arm), max_episodes,
@@ -969,7 +969,7 @@ Markdown(
     f"{lander_episodes:,}.) The lower sum, by {apart:.1%}, belongs to: "
     f"**{figures.LOOKS[chosen]['label']}**. So few runs cannot tell the two apart; "
     "they decide which one is run. The runs below are of: "
-    f"{figures.LOOKS[plan.LUNAR_FORM]['label']}.")
+    f"{figures.LOOKS[beyond.LUNAR_FORM]['label']}.")
 
 # %% [markdown]
 # That form is trained on the ten seeds of chapters 07 and 09 and held against the Z-Scores that are recorded there: the same learning rate, the same critic, advantages z-scored in all three.
@@ -995,7 +995,7 @@ flown = {title: on_lander(learner) for learner, title in landers.items()}
 # **Predict the plot.** The filter's model fits LunarLander's episodes worse than CartPole's, but better than a constant mean does. Will it be ahead of the Z-Scores, or behind?
 
 # %% tags=["hide-input"]
-flights = [{title: analysis.survivals(frame, ["zscore", "running", plan.LUNAR_FORM])
+flights = [{title: analysis.survivals(frame, ["zscore", "running", beyond.LUNAR_FORM])
             for title, frame in flown.items()}]
 figures.show(figures.survival_panels(flights, lander_episodes, height=3.0))
 
@@ -1017,7 +1017,7 @@ figures.caption(
 # Each pair by the rule of the plan. The four comparisons are a family of their own, which the plan does not name: it only says "as in part II".
 
 # %%
-against = {(title, arm): analysis.compare(frame, plan.LUNAR_FORM, arm)
+against = {(title, arm): analysis.compare(frame, beyond.LUNAR_FORM, arm)
            for title, frame in flown.items() for arm in ("zscore", "running")}
 landings = analysis.rankings(against)
 lander_verdicts = landings.verdict.to_dict()

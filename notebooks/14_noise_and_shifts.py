@@ -57,7 +57,7 @@ from matplotlib.patches import Rectangle
 from kscore import analysis, chapters, figures, filters, normalizers, study
 from kscore.analysis import shifts, stats, verdicts
 from kscore.rl import RunConfig, train
-from kscore.study import plan, tracks
+from kscore.study import contenders, plan, tracks
 
 chapter = chapters.begin("14_noise_and_shifts")
 
@@ -77,7 +77,7 @@ archive: bool = True          # whether the archive of recorded runs is read fir
 
 # %%
 learners = {"actor_critic": "actor-critic", "reinforce": "REINFORCE"}
-arms = list(plan.SHIFT_ARMS)
+arms = list(contenders.SHIFT_ARMS)
 labels = {arm: figures.LOOKS[arm]["label"] for arm in arms}
 spoken = figures.SPOKEN                               # the same in prose
 paper = ["kscore", "adaptive", "adaptive_refit"]      # the forms of the paper
@@ -98,7 +98,7 @@ def numbered(found: dict[str, object]) -> str:
 # %% tags=["hide-input"]
 def of_contest(learner: str, arm: str) -> RunConfig:
     """Return an arm at its own setting."""
-    return plan.fair_at(learner, {arm: plan.FAIR_OWN[learner][arm]})[arm]
+    return contenders.at(learner, {arm: contenders.OWN[learner][arm]})[arm]
 
 
 def treated(learner: str, arm: str) -> str:
@@ -231,7 +231,7 @@ figures.caption(
 
 # %%
 table = tracks.read()
-after = {"times 10": plan.CHANGED_AFTER, "swap": plan.SWAPPED_AFTER}
+after = {"times 10": contenders.CHANGED_AFTER, "swap": contenders.SWAPPED_AFTER}
 
 
 def error(rows: pd.DataFrame) -> float:
@@ -313,10 +313,10 @@ with study.processes() as executor:
     runs = {name: recorded(name) for name in plan.chosen(["14"])}
 clean = {learner: runs[f"fair_{learner}"] for learner in learners}
 disturbed = {(learner, kind): runs[f"disturbed_{learner}_{kind}"]
-             for learner in learners for kind in plan.DISTURBED[learner]}
+             for learner in learners for kind in contenders.DISTURBED[learner]}
 longer = {learner: runs[f"disturbed_{learner}_swap_longer"] for learner in learners}
 short = {(task, learner): runs[f"short_{task}_{learner}"]
-         for task in plan.SHORT_TASKS for learner in learners}
+         for task in contenders.SHORT_TASKS for learner in learners}
 
 # %% tags=["hide-input"]
 every = pd.concat([*disturbed.values(), *longer.values(), *short.values()])
@@ -349,7 +349,7 @@ def restricted(frame: pd.DataFrame) -> dict[str, float]:
     return {arm: found[arm] for arm in arms}
 
 
-levels = ["clean", *plan.CONDITIONS["noise"]]
+levels = ["clean", *contenders.CONDITIONS["noise"]]
 by_noise = {learner: pd.DataFrame({level: restricted(
     clean[learner] if level == "clean" else under(learner, "noise", level))
     for level in levels}) for learner in learners}
@@ -389,12 +389,12 @@ figures.caption(
 # %%
 by_units = pd.DataFrame({"clean": restricted(clean["actor_critic"])} | {
     condition: restricted(under("actor_critic", kind, condition))
-    for kind in ("scale", "shift") for condition in plan.CONDITIONS[kind]})
+    for kind in ("scale", "shift") for condition in contenders.CONDITIONS[kind]})
 
 # %% tags=["hide-input"]
 by_units.round().astype(int).rename(index=labels).style.set_caption(
     "Actor-critic: restricted means under scales, outliers, and shifts after episode "
-    f"{plan.CHANGED_AFTER} (n = {seeds} per arm)")
+    f"{contenders.CHANGED_AFTER} (n = {seeds} per arm)")
 
 # %% [markdown]
 # ### Who is harmed? (family H1)
@@ -411,8 +411,8 @@ def harm_of(kind: str, condition: str, arm: str) -> analysis.comparisons.Compari
 
 
 H1 = {(condition, arm): harm_of(kind, condition, arm)
-      for kind in ("noise", "scale", "shift") for condition in plan.CONDITIONS[kind]
-      for arm in arms}
+      for kind in ("noise", "scale", "shift")
+      for condition in contenders.CONDITIONS[kind] for arm in arms}
 assert len(H1) == 96
 adjusted = stats.adjusted([one.p for one in H1.values()])
 harms = {name: verdicts.harm(one.factor, q, informed=one.informed)
@@ -469,7 +469,7 @@ episode_returns = (1 - gamma**steps_left) / (1 - gamma)  # a run of 200 steps
 
 def spread_of_scores(arm: str, factor: float) -> float:
     """Return the deviation of the scores of ten such episodes, in other units."""
-    config = plan.fair(arm, "actor_critic", z_scored=False)
+    config = contenders.arm(arm, "actor_critic", z_scored=False)
     normalizer = normalizers.make(**config.normalizer)
     return float(np.std([normalizer(factor * episode_returns) for _ in range(10)]))
 
@@ -496,7 +496,7 @@ in_units.rename(index=labels).style.format("{:.2g}").set_caption(
 # %%
 def since_swap(frame: pd.DataFrame) -> pd.DataFrame:
     """Return runs as if they had begun when the actions were swapped."""
-    return shifts.after_shift(frame, after=plan.SWAPPED_AFTER, threshold=475.0)
+    return shifts.after_shift(frame, after=contenders.SWAPPED_AFTER, threshold=475.0)
 
 
 swapped = {learner: since_swap(under(learner, "swap", "swap")) for learner in learners}
@@ -536,7 +536,8 @@ for ax, (learner, title) in zip(axes, learners.items(), strict=True):
     for arm in arms:
         smooth = np.convolve(paths[learner, arm], window, "valid")
         ax.plot(np.arange(10, 401), smooth, **figures.method(arm))
-    ax.axvline(plan.SWAPPED_AFTER, color=figures.INK, linewidth=0.8, linestyle=":")
+    ax.axvline(contenders.SWAPPED_AFTER, color=figures.INK, linewidth=0.8,
+               linestyle=":")
     figures.label(ax, f"{title} (n = {seeds} per arm)", "episode",
                   "mean evaluation return" if ax is axes[0] else "")
     ax.set_xlim(50, 400)
@@ -671,7 +672,7 @@ def rescaled(arm: str) -> bool:
 def had_arrived(learner: str) -> pd.DataFrame:
     """Return the runs after the swap that had arrived before it."""
     frame, later_on = of_condition(longer[learner], "swap"), returned[learner]
-    there = frame.evaluation_arrived & (frame.evaluation <= plan.SWAPPED_AFTER)
+    there = frame.evaluation_arrived & (frame.evaluation <= contenders.SWAPPED_AFTER)
     return later_on[there.to_numpy()]
 
 
@@ -718,8 +719,8 @@ Markdown(
 # %%
 asked = {}
 for learner in learners:
-    for kind in plan.DISTURBED[learner]:
-        for condition in plan.CONDITIONS[kind]:
+    for kind in contenders.DISTURBED[learner]:
+        for condition in contenders.CONDITIONS[kind]:
             frame = (swapped[learner] if kind == "swap"
                      else under(learner, kind, condition))
             for arm in kalman:
@@ -843,7 +844,7 @@ assert normalizers.make("zscore")([1.0])[0] == 0 == normalizers.make("zscore")([
 # All arms have the rate of the task's preset, and advantages as they are: z-scored per episode, those of the bandit would vanish in every arm. (Only the filter of episodes stands at both doors, with an actor-critic: it filters advantages as well as returns.)
 
 # %%
-timed = [task for task in plan.SHORT_TASKS if task != "blackjack"]
+timed = [task for task in contenders.SHORT_TASKS if task != "blackjack"]
 others = [arm for arm in arms if arm not in ("none", "zscore")]
 faster_than_z = {(task, learner, arm): analysis.compare(short[task, learner], arm,
                                                         "zscore")
@@ -971,7 +972,7 @@ expected = {
     "without a normalizer, rewards times 1000 harm; no other arm is harmed by a scale":
         harms["scale 1000", "none"] == verdicts.Harm.HARMED and not any(
             harms[condition, arm] == verdicts.Harm.HARMED
-            for condition in plan.CONDITIONS["scale"] for arm in arms
+            for condition in contenders.CONDITIONS["scale"] for arm in arms
             if arm != "none"),
     "every arm is harmed by outliers": all(
         harms["outliers", arm] == verdicts.Harm.HARMED for arm in arms),
@@ -1169,7 +1170,7 @@ for name in ("running", "ema", "none", "episode"):
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# **Exercise 4 (open).** A small study of your own: the bandit with REINFORCE. Train the arms in `names` (`plan.short` makes them; use `max_episodes=episodes`) on some seeds, and return the mean training return, a row for each seed and a column for each arm.
+# **Exercise 4 (open).** A small study of your own: the bandit with REINFORCE. Train the arms in `names` (`contenders.short` makes them; use `max_episodes=episodes`) on some seeds, and return the mean training return, a row for each seed and a column for each arm.
 # Then give `ahead`: with `running` and `zscore`, seeds 3900 to 3902 and 300 episodes, the share of the seeds on which the running Z-Score earns more.
 
 # %% tags=["stub"]
@@ -1185,7 +1186,7 @@ def bandit_study(names: list[str], some_seeds: list[int],
                  episodes: int) -> pd.DataFrame:
     """Return the mean training return by seed (rows) and arm (columns)."""
     ### BEGIN SOLUTION
-    made = plan.short("bandit", "reinforce", max_episodes=episodes)
+    made = contenders.short("bandit", "reinforce", max_episodes=episodes)
     return pd.DataFrame({name: {number: np.mean(train(made[name],
                                                       number)["train_returns"])
                                 for number in some_seeds} for name in names})
@@ -1201,7 +1202,7 @@ ahead = float(np.mean(small["running"] > small["zscore"]))
 # %% nbgrader={"grade": true, "grade_id": "14-4-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 def one_bandit(name: str, number: int, episodes: int) -> float:
     """Return the mean training return of a single run."""
-    arm = plan.short("bandit", "reinforce", max_episodes=episodes)[name]
+    arm = contenders.short("bandit", "reinforce", max_episodes=episodes)[name]
     return float(np.mean(train(arm, number)["train_returns"]))
 
 

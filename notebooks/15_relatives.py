@@ -64,7 +64,7 @@ from kscore.project import DATA
 from kscore.rl import cartpoles, sums
 from kscore.rl.algorithms import Logarithms, Units, discounted_returns
 from kscore.rl.training import make_agent, one_thread
-from kscore.study import plan
+from kscore.study import beyond, plan
 
 chapter = chapters.begin("15_relatives")
 
@@ -852,7 +852,7 @@ Markdown(
 # The first family of the plan: for each of the five relatives, both learners and the three scales, is it faster than the per-episode Z-Score? The p-values are adjusted over all of them.
 
 # %%
-relatives = [arm for arm in plan.RELATIVES if arm != "none"]
+relatives = [arm for arm in beyond.RELATIVES if arm != "none"]
 compared = {(arm, *cell): analysis.compare(frame, arm, "zscore")
             for arm in relatives for cell, frame in cells.items()}
 rankings = analysis.rankings(compared).rename_axis(

@@ -64,7 +64,7 @@ from kscore.rl.algorithms import Batch, normalization, ppo
 from kscore.rl.networks import Memory
 from kscore.rl.policies import Gaussian, Policy
 from kscore.rl.training import make_agent, one_thread
-from kscore.study import plan
+from kscore.study import beyond, plan
 
 chapter = chapters.begin("16_continuous_control")
 
@@ -99,7 +99,7 @@ parts = {
                         first_seed=first_seed,
                         max_episodes=min(caps[other], max_episodes))
        for other, title in untuned.items()}}
-arms = list(plan.CONTINUOUS_ARMS)
+arms = list(beyond.CONTINUOUS_ARMS)
 labels = {arm: figures.LOOKS[arm]["label"] for arm in arms}
 named = dict(zip(arms, ("per-episode Z-Score", "running Z-Score", "adaptive stream",
                         "episode filter", "reward scaling"), strict=True))

@@ -59,7 +59,7 @@ from scipy import stats as distributions
 from kscore import analysis, chapters, figures, study
 from kscore.analysis import contest, stats
 from kscore.rl import train
-from kscore.study import plan
+from kscore.study import contenders, plan
 
 chapter = chapters.begin("17_a_fair_fight")
 
@@ -102,7 +102,7 @@ archive: bool = True          # whether the archive of recorded runs is read fir
 learners = {"reinforce": "REINFORCE", "actor_critic": "actor-critic", "gae": "GAE",
             "ppo": "PPO"}
 cap, reference = 500, "running"
-arms = list(plan.FAIR_ARMS)
+arms = list(contenders.ARMS)
 labels = {arm: figures.LOOKS[arm]["label"] for arm in arms}
 spoken = figures.SPOKEN                               # the same in prose
 paper = ["kscore", "adaptive", "adaptive_refit"]      # the forms of the paper
@@ -169,17 +169,17 @@ for learner, tried in means.items():
     own = {arm: own_setting(tried[arm]) for arm in arms}
     assert own == contest.own_settings(tried)
     if tuning_seeds == plan.FAIR_TUNING.count:
-        assert own == plan.FAIR_OWN[learner]
+        assert own == contenders.OWN[learner]
 
 # %% tags=["hide-input"]
-def setting_told(choice: plan.Choice) -> str:
+def setting_told(choice: contenders.Choice) -> str:
     """Return a rate, and whether advantages are z-scored, in short."""
     rate, z_scored = choice
     return f"{rate:g}{', z-scored' if z_scored else ''}"
 
 
 chosen = pd.DataFrame({
-    title: [setting_told(plan.FAIR_OWN[learner][arm]) for arm in arms]
+    title: [setting_told(contenders.OWN[learner][arm]) for arm in arms]
     for learner, title in learners.items()}, index=arms)
 figures.table(chosen).style.set_caption(
     "Each arm's own setting: learning rate, and whether advantages are z-scored")
@@ -208,7 +208,7 @@ for ax, (learner, title) in zip(axes.flat, learners.items(), strict=True):
         else:
             ax.plot(line.rate, middle, color=figures.GREY, linewidth=0.7, alpha=0.7)
     ax.set_xscale("log")
-    ax.set_xticks(plan.FAIR_RATES, [f"{rate:g}" for rate in plan.FAIR_RATES])
+    ax.set_xticks(contenders.RATES, [f"{rate:g}" for rate in contenders.RATES])
     ax.minorticks_off()
     figures.label(ax, f"{title} (n = {tuning_seeds} tuning seeds)",
                   "learning rate" if ax in axes[1] else "",
@@ -311,7 +311,7 @@ with study.processes() as executor:  # for what has to be trained, if anything
         executor, archive=archive) for each in learners}
     other = {mover: study.runs(
         plan.part(f"fair_common_{mover}", seeds=seeds, first_seed=first_seed), store,
-        executor, archive=archive) for mover in plan.FAIR_COMMON}
+        executor, archive=archive) for mover in contenders.COMMON}
 
 # %% tags=["hide-input"]
 Markdown(figures.run_count(pd.concat([*fair.values(), *other.values()])) + ".")
@@ -323,7 +323,7 @@ Markdown(figures.run_count(pd.concat([*fair.values(), *other.values()])) + ".")
 
 # %%
 promised = {(learner, arm): means[learner][arm][contest.Setting(
-    *plan.FAIR_OWN[learner][arm])] for learner in learners for arm in arms}
+    *contenders.OWN[learner][arm])] for learner in learners for arm in arms}
 kept = {(learner, arm): mean for learner, frame in fair.items()
         for arm, mean in analysis.restricted_means(frame).items()}
 
@@ -463,19 +463,19 @@ def at_common_rate(learner: str) -> pd.DataFrame:
 common = {learner: at_common_rate(learner) for learner in learners}
 compared_at_common = {
     (learner, arm): analysis.compare(common[learner], arm, reference)
-    if arm in plan.FAIR_COMMON.get(learner, {}) else compared[learner, arm]
+    if arm in contenders.COMMON.get(learner, {}) else compared[learner, arm]
     for learner in learners for arm in asked}  # the reference has one rate
-assert not any(reference in at_common for at_common in plan.FAIR_COMMON.values())
+assert not any(reference in at_common for at_common in contenders.COMMON.values())
 G2 = analysis.rankings(compared_at_common)
 assert len(G2) == 32
 
 # %% tags=["hide-input"]
 turned = [name for name in G1.index if G1.verdict[name] != G2.verdict[name]]
-moved = {title: len(plan.FAIR_COMMON.get(learner, {}))
+moved = {title: len(contenders.COMMON.get(learner, {}))
          for learner, title in learners.items()}
 Markdown(
     "Common rates, and how many arms have another setting of their own: "
-    + ", ".join(f"{title} {plan.COMMON_RATES[learner]:g} ({moved[title]})"
+    + ", ".join(f"{title} {contenders.COMMON_RATES[learner]:g} ({moved[title]})"
                 for learner, title in learners.items())
     + f". \"Faster\" holds for {words_told(G2, 'holds')}. Verdicts that change, "
     f"{len(turned)} of {len(G1)}:\n\n"
@@ -553,14 +553,14 @@ figures.caption(
 # Budgets are not quite equal here. All arms have their advantages z-scored, but for the filter of episodes, which was tuned with and without; so it had six settings to choose from, and the others three.
 
 # %%
-five = list(plan.FAIR_LUNAR_ARMS)
+five = list(contenders.LUNAR_ARMS)
 lunar_grids = {learner: study.runs(
     plan.part(f"fair_tuning_lunarlander_{learner}", seeds=lunar_tuning_seeds),
     store, archive=archive) for learner in ("actor_critic", "ppo")}
 for learner, grid in lunar_grids.items():
     own = contest.own_settings(contest.grid_means(grid))
     if lunar_tuning_seeds == plan.LUNAR_TUNING.count:
-        assert own == plan.FAIR_LUNAR_OWN[learner]
+        assert own == contenders.LUNAR_OWN[learner]
 
 with study.processes() as executor:
     lunar = {learner: study.runs(
@@ -577,7 +577,7 @@ lunar_means = {learner: contest.grid_means(grid)
 def lunar_setting(learner: str, arm: str) -> str:
     """Return an arm's setting on LunarLander, and whether anything was found."""
     nothing = all(mean == lunar_cap for mean in lunar_means[learner][arm].values())
-    return (setting_told(plan.FAIR_LUNAR_OWN[learner][arm])
+    return (setting_told(contenders.LUNAR_OWN[learner][arm])
             + " (no tuning run arrived)" * nothing)
 
 
@@ -600,7 +600,8 @@ for ax, (learner, grid) in zip(axes, lunar_grids.items(), strict=True):
                         [one.high for one in found], color=look["color"], alpha=0.12,
                         linewidth=0)
     ax.set_xscale("log")
-    ax.set_xticks(plan.FAIR_LUNAR_RATES, [f"{one:g}" for one in plan.FAIR_LUNAR_RATES])
+    ax.set_xticks(contenders.LUNAR_RATES,
+                  [f"{one:g}" for one in contenders.LUNAR_RATES])
     ax.minorticks_off()
     figures.label(ax, f"{learners[learner]} (n = {lunar_tuning_seeds} tuning seeds)",
                   "learning rate", "episodes, restricted mean" if ax is axes[0] else "")
@@ -611,15 +612,15 @@ figures.show(fig)
 def at_edge(edge: float) -> str:
     """Return which arms have their own rate at an edge of those that were tried."""
     return "; ".join(f"with {learners[learner]} " + listed(
-        arm for arm in five if plan.FAIR_LUNAR_OWN[learner][arm][0] == edge)
+        arm for arm in five if contenders.LUNAR_OWN[learner][arm][0] == edge)
         for learner in lunar)
 
 
 figures.caption(
     f"Tuning on LunarLander, with 95 % bands over {lunar_tuning_seeds} seeds, which is "
     f"few. {lunar_cap:,} means that no run arrived. Own rates at the upper edge of "
-    f"those that were tried: {at_edge(max(plan.FAIR_LUNAR_RATES))}. At the lower: "
-    f"{at_edge(min(plan.FAIR_LUNAR_RATES))}.",
+    f"those that were tried: {at_edge(max(contenders.LUNAR_RATES))}. At the lower: "
+    f"{at_edge(min(contenders.LUNAR_RATES))}.",
     alt="Two panels of restricted means against three learning rates, actor-critic and "
     "PPO, five arms each, with wide bands. The line of the adaptive stream lies at the "
     "cap throughout. With the actor-critic all others fall towards the highest rate or "
@@ -839,7 +840,8 @@ def part_range(learner: str, part: str) -> float:
 same_seeds = fair["ppo"][fair["ppo"].seed < first_seed + fewer_seeds]
 beside = analysis.restricted_means(same_seeds)["episode_filter"]
 simplest = min(by_part["ppo"].values())
-assert plan.FAIR_OWN["ppo"]["episode_filter"] == (plan.COMMON_RATES["ppo"], False)
+assert contenders.OWN["ppo"]["episode_filter"] == (
+    contenders.COMMON_RATES["ppo"], False)
 Markdown(" ".join(
     f"With {learners[learner]} the means by centre lie "
     f"{part_range(learner, 'centre'):.0f} episodes apart and those by scale "
@@ -867,7 +869,7 @@ def by_network(learner: str) -> pd.DataFrame:
     changed = analysis.restricted_means(networks[learner])
     return pd.DataFrame({"as usual": {arm: usual[arm] for arm in five}} | {
         network: {arm: changed[f"{arm}, {network}"] for arm in five}
-        for network in plan.OTHER_NETWORKS})
+        for network in contenders.OTHER_NETWORKS})
 
 
 width_tables = {learner: by_network(learner) for learner in networks}
@@ -882,7 +884,7 @@ def against_usual(learner: str) -> dict[str, str]:
     """Return, for each other network, how well orders agree, and the fastest arm."""
     table = width_tables[learner]
     tau = {network: distributions.kendalltau(table["as usual"], table[network])
-           for network in plan.OTHER_NETWORKS}
+           for network in contenders.OTHER_NETWORKS}
     return {network: f"{found.statistic:.1f}, {spoken[table[network].idxmin()]}"
             for network, found in tau.items()}
 
@@ -931,7 +933,7 @@ wider = contest.standings(all_cells, all_caps)
 widest = sorted(arms, key=lambda arm: wider["mean rank"][arm].estimate)
 
 # %% tags=["hide-input"]
-z_scorers = {learner: [arm for arm in arms if plan.FAIR_OWN[learner][arm][1]]
+z_scorers = {learner: [arm for arm in arms if contenders.OWN[learner][arm][1]]
              for learner in ("actor_critic", "ppo")}
 Markdown(
     "Mean ranks over all eight cells, four of CartPole and four of these: "
@@ -975,7 +977,7 @@ Markdown(
 # %% tags=["hide-input"]
 by_paper = [learners[learner] for learner, arm in lake_best.items() if arm in paper]
 lowest_rate = [spoken[arm] for arm in arms
-               if plan.FAIR_OWN["ppo"][arm][0] == min(plan.FAIR_RATES)]
+               if contenders.OWN["ppo"][arm][0] == min(contenders.RATES)]
 Markdown(
     ("So on this task a form of the paper is in front, with "
      f"{' and '.join(by_paper)}. " if by_paper else "")
@@ -1057,7 +1059,7 @@ def cartpole_row(learner: str, title: str) -> str:
         return f"| CartPole, {title} | {spoken[best]} | 1 | it is the reference |"
     found = analysis.compare(fair[learner], best, reference)
     sure = G1.verdict[learner, best] if best in asked else "not asked"
-    setting = setting_told(plan.FAIR_OWN[learner][best])
+    setting = setting_told(contenders.OWN[learner][best])
     return (f"| CartPole, {title} | {spoken[best]}, rate {setting} "
             f"| {found.factor:.2f} | {sure} |")
 
@@ -1066,7 +1068,7 @@ def lunar_row(learner: str) -> str:
     """Return the same for LunarLander, where the plan asked about filters alone."""
     best = analysis.best(lunar[learner])
     found = analysis.compare(lunar[learner], best, reference)
-    setting = setting_told(plan.FAIR_LUNAR_OWN[learner][best])
+    setting = setting_told(contenders.LUNAR_OWN[learner][best])
     beaten = sum(pair[0] == learner for pair in lunar_slower)
     sure = f"not asked; {beaten} of {len(lunar_asked)} filters are slower than it"
     return (f"| LunarLander, {learners[learner]} | {spoken[best]}, rate {setting} "
@@ -1247,7 +1249,7 @@ assert enough == int(np.floor((by_grid / 10) ** 2)) + 1, "`enough` is not right"
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# **Exercise 4 (open).** A small grid of your own. Train the filter of episodes with the actor-critic at each of some `rates`, on each of `some_seeds`, for so many `episodes`, everything else as in the contest (`plan.fair` makes the arm; advantages as they are). `train(arm, seed)["train_returns"]` holds one return per episode. Return their means: a row for each seed, a column for each rate.
+# **Exercise 4 (open).** A small grid of your own. Train the filter of episodes with the actor-critic at each of some `rates`, on each of `some_seeds`, for so many `episodes`, everything else as in the contest (`contenders.arm` makes the arm; advantages as they are). `train(arm, seed)["train_returns"]` holds one return per episode. Return their means: a row for each seed, a column for each rate.
 # Then give `ahead`: with the rates 0.001 and 0.01, seeds 3900 to 3902 and 40 episodes, the share of the seeds on which 0.01 earns more. (Would you choose a rate by three runs?)
 
 # %% tags=["stub"]
@@ -1263,7 +1265,7 @@ def rate_study(rates: list[float], some_seeds: list[int],
                episodes: int) -> pd.DataFrame:
     """Return the mean training return by seed (rows) and learning rate (columns)."""
     ### BEGIN SOLUTION
-    made = {rate: plan.fair("episode_filter", "actor_critic", z_scored=False,
+    made = {rate: contenders.arm("episode_filter", "actor_critic", z_scored=False,
                             learning_rate=rate, max_episodes=episodes)
             for rate in rates}
     return pd.DataFrame({rate: {number: np.mean(train(arm, number)["train_returns"])
@@ -1281,7 +1283,7 @@ ahead = float(np.mean(small[0.01] > small[0.001]))
 # %% nbgrader={"grade": true, "grade_id": "17-4-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 def one_run(rate: float, number: int, episodes: int) -> float:
     """Return the mean training return of a single run."""
-    arm = plan.fair("episode_filter", "actor_critic", z_scored=False,
+    arm = contenders.arm("episode_filter", "actor_critic", z_scored=False,
                     learning_rate=rate, max_episodes=episodes)
     return float(np.mean(train(arm, number)["train_returns"]))
 

@@ -13,7 +13,7 @@ from kscore.chapters import pages
 from kscore.figures import SPOKEN
 from kscore.project import NOTEBOOKS, ROOT
 from kscore.rl import RunConfig
-from kscore.study import plan
+from kscore.study import contenders, plan
 
 NAMES = dict.fromkeys(("default", "choice"), "17_a_fair_fight") | {"situations": "14_noise_and_shifts"}
 """The blocks that other chapters than the report print."""
@@ -115,7 +115,7 @@ def test_what_is_said_of_the_fair_fight_is_what_the_archive_says():
     """docs/answer.md, below the first table of "What to use"."""
     for learner in ("actor_critic", "ppo"):
         assert analysis.best(study.runs(plan.part(f"fair_drylake_{learner}"))) == "kscore"
-    rates = {arm: rate for arm, (rate, _) in plan.FAIR_OWN["ppo"].items()}
+    rates = {arm: rate for arm, (rate, _) in contenders.OWN["ppo"].items()}
     assert [arm for arm, rate in rates.items() if rate == min(rates.values())] == ["kscore"]
     lander = analysis.rankings({(learner, arm): analysis.compare(study.runs(plan.part(f"fair_lunarlander_{learner}")),
                                                                  arm, "zscore")
@@ -138,7 +138,7 @@ def test_where_a_filter_wins_is_what_the_archive_says():
     """docs/answer.md, "Where a Kalman filter wins"."""
     for learner in ("actor_critic", "reinforce"):
         swapped = study.runs(plan.part(f"disturbed_{learner}_swap_longer"))
-        later = after_shift(swapped, after=plan.SWAPPED_AFTER, threshold=475.0)
+        later = after_shift(swapped, after=contenders.SWAPPED_AFTER, threshold=475.0)
         assert analysis.compare(later, "episode_filter, swap", "running, swap").factor.low > 1.3
         assert analysis.compare(later, "zscore, swap", "running, swap").factor.low > 1
         found = analysis.compare(later, "adaptive, swap", "running, swap").factor
@@ -161,16 +161,17 @@ def test_the_arms_are_written_in_code_as_they_were_run():
     names = {}
     example, = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     exec(compile(example, "example", "exec"), names)
-    rate, z_scored = plan.FAIR_OWN["ppo"]["episode_filter"]
-    assert names["config"] == plan.fair("episode_filter", "ppo", z_scored=z_scored, learning_rate=rate, max_episodes=30)
-    assert names["record"]["episodes"] == 30 and plan.FAIR_OWN["gae"]["filter_bank"] == (0.01, False)
+    rate, z_scored = contenders.OWN["ppo"]["episode_filter"]
+    assert names["config"] == contenders.arm("episode_filter", "ppo", z_scored=z_scored, learning_rate=rate,
+                                             max_episodes=30)
+    assert names["record"]["episodes"] == 30 and contenders.OWN["gae"]["filter_bank"] == (0.01, False)
 
     def options_of(call):
         return eval(f"(lambda name, **options: {{'name': name}} | options)({call})")
 
     rows = dict(re.findall(r"^\| (the .*?|no normalizer) \| (.*`.*) \|$", page, re.MULTILINE))
     for arm, words in SPOKEN.items():
-        if arm not in plan.SHIFT_ARMS and arm != "filter_bank":
+        if arm not in contenders.SHIFT_ARMS and arm != "filter_bank":
             continue
         usual, _, with_ppo = rows["the adaptive stream" if arm == "adaptive_refit" else words].partition("; with PPO ")
         for learner, change in (("actor_critic", ""), ("ppo", with_ppo)):
@@ -180,7 +181,7 @@ def test_the_arms_are_written_in_code_as_they_were_run():
             if arm == "adaptive_refit":
                 options["mode"] = "refit"
             assert replace(RunConfig.preset("CartPole-v1", learner), normalizer=options).normalizer == \
-                plan.fair(arm, learner, z_scored=False).normalizer
+                contenders.arm(arm, learner, z_scored=False).normalizer
     assert rows["the adaptive refit"] == 'the same with `mode="refit"`'
 
 

@@ -29,7 +29,9 @@ from kscore.figures import (
 from kscore.normalizers.groups import FORMS
 from kscore.project import NOTEBOOKS
 from kscore.rl import RunConfig
-from kscore.study.plan import ARMS, EPISODE_ARMS, FAIR_ARMS, relatives
+from kscore.study import contenders
+from kscore.study.beyond import EPISODE_ARMS, relatives
+from kscore.study.replication import ARMS
 from kscore.wrappers.trials import ARMS as TRIALS
 
 
@@ -133,7 +135,7 @@ each_vocabulary = pytest.mark.parametrize("looks", VOCABULARIES.values(), ids=VO
 def test_every_arm_of_the_study_has_a_look():
     assert set(METHODS) == set(ARMS) and set(EPISODE_METHODS) == set(EPISODE_ARMS)
     assert set(RELATIVE_METHODS) == set(relatives("ppo")) and set(GROUP_METHODS) == set(FORMS)
-    assert set(WRAPPER_METHODS) == set(TRIALS) and tuple(FAIR_METHODS) == FAIR_ARMS
+    assert set(WRAPPER_METHODS) == set(TRIALS) and tuple(FAIR_METHODS) == contenders.ARMS
     assert all(set(look) == {"label", "color", "linestyle", "marker"} for look in LOOKS.values())
 
 

@@ -21,9 +21,10 @@ from kscore.analysis import contest
 from kscore.normalizers import KScore, spelled_out
 from kscore.project import ARCHIVE, DATA, NOTEBOOKS, ROOT
 from kscore.rl import PROTOCOL_VERSION, RunConfig, train
-from kscore.study import plan
-from kscore.study.plan import ARMS, LIVE, PARTS, RESULTS, TUNING, Pairing
+from kscore.study import beyond, contenders, plan, replication
+from kscore.study.plan import LIVE, PARTS, RESULTS, TUNING, Pairing
 from kscore.study.records import key
+from kscore.study.replication import ARMS
 
 TUNED = ("tuned_actor_critic", "tuned_ppo")
 EVERY = {name: plan.part(name) for name in PARTS if name not in TUNED}
@@ -226,7 +227,7 @@ FILTERS = {
 
 @pytest.mark.parametrize(("env", "algorithm"), RELEASED)
 def test_arms_have_the_released_filter_settings(env, algorithm):
-    arms = plan.arms(env, algorithm)
+    arms = replication.arms(env, algorithm)
     assert tuple(arms) == ARMS == ("none", "zscore", "running", "ema", *FILTERS)
     for name in ("none", "zscore", "running", "ema"):
         assert arms[name].normalizer == spelled_out(name)  # all at its defaults
@@ -285,15 +286,15 @@ def test_the_rate_of_an_arm_is_that_of_the_largest_mean_area_on_the_tuning_seeds
     grid = EVERY[f"continuous_tuning_{name}"]
     runs = study.recorded(grid.configs, grid.seeds, ARCHIVE / grid.file)
     env, _ = CONTINUOUS[name]
-    for arm, chosen in plan.CHOSEN_RATES[env].items():
+    for arm, chosen in beyond.CHOSEN_RATES[env].items():
         areas = {config.learning_rate: analysis.areas(runs, title).mean() for title, config in grid.configs.items()
                  if title.startswith(f"{arm} at ")}
-        assert max(areas, key=areas.get) == chosen and len(areas) == len(grid.configs) // len(plan.CONTINUOUS_ARMS)
+        assert max(areas, key=areas.get) == chosen and len(areas) == len(grid.configs) // len(beyond.CONTINUOUS_ARMS)
 
 
 @pytest.mark.parametrize("algorithm", ["reinforce", "actor_critic", "gae", "ppo"])
 def test_switched_arms_differ_only_in_the_advantages(algorithm):
-    usual, switched = plan.arms("CartPole-v1", algorithm), plan.switched(algorithm)
+    usual, switched = replication.arms("CartPole-v1", algorithm), replication.switched(algorithm)
     assert list(switched) == list(usual)
     for name, config in switched.items():
         assert config.normalize_advantages is not usual[name].normalize_advantages
@@ -309,10 +310,10 @@ def test_the_recorded_switch_is_off(algorithm):
 
 def test_changes_are_made_to_all_arms():
     made = [
-        plan.arms("CartPole-v1", "gae", max_episodes=7), plan.switched("ppo", max_episodes=7),
-        plan.released_ppo(max_episodes=7), plan.normalized_advantages(max_episodes=7),
-        plan.process_noise("refit", max_episodes=7), plan.released_lunar(max_episodes=7),
-        plan.kalman_grid("gae", "stream", max_episodes=7), plan.ema_grid("gae", max_episodes=7),
+        replication.arms("CartPole-v1", "gae", max_episodes=7), replication.switched("ppo", max_episodes=7),
+        replication.released_ppo(max_episodes=7), replication.normalized_advantages(max_episodes=7),
+        replication.process_noise("refit", max_episodes=7), replication.released_lunar(max_episodes=7),
+        replication.kalman_grid("gae", "stream", max_episodes=7), replication.ema_grid("gae", max_episodes=7),
     ]
     assert {config.max_episodes for configs in made for config in configs.values()} == {7}
 
@@ -354,12 +355,12 @@ def test_arms_of_the_fair_fight_differ_from_the_preset_only_where_they_normalize
     doors = {"normalizer": {"name": "zscore"}, "advantage_normalizer": None, "value_scale": None,
              "normalize_advantages": False}
     bare = dataclasses.replace(RunConfig.preset("CartPole-v1", learner), **doors)
-    for name in plan.FAIR_ARMS:
+    for name in contenders.ARMS:
         for z_scored in (False, True):
-            arm = plan.fair(name, learner, z_scored=z_scored)
+            arm = contenders.arm(name, learner, z_scored=z_scored)
             assert dataclasses.replace(arm, **doors) == bare and arm.normalize_advantages is z_scored
     with pytest.raises(ValueError, match="arm must be one of 'none', 'zscore', .*got 'nobody'"):
-        plan.fair("nobody", learner, z_scored=False)
+        contenders.arm("nobody", learner, z_scored=False)
 
 
 def test_filters_over_episodes_stand_at_both_doors_unless_advantages_are_z_scored_or_there_are_none():
@@ -367,13 +368,13 @@ def test_filters_over_episodes_stand_at_both_doors_unless_advantages_are_z_score
         filtered = spelled_out("episode", noise=noise)
         for learner, z_scored, at_advantages in (
                 ("ppo", False, filtered), ("ppo", True, None), ("reinforce", False, None)):
-            arm = plan.fair(name, learner, z_scored=z_scored)
+            arm = contenders.arm(name, learner, z_scored=z_scored)
             assert (arm.normalizer, arm.advantage_normalizer) == (filtered, at_advantages)
 
 
 def test_popart_gives_units_to_a_critic_and_scores_returns_where_there_is_none():
     popart = spelled_out("popart", rate=0.03)
-    with_critic, without = (plan.fair("popart", learner, z_scored=False) for learner in ("gae", "reinforce"))
+    with_critic, without = (contenders.arm("popart", learner, z_scored=False) for learner in ("gae", "reinforce"))
     assert (with_critic.value_scale, with_critic.normalizer) == (popart, spelled_out("none"))
     assert (without.value_scale, without.normalizer) == (None, popart)
 
@@ -381,8 +382,8 @@ def test_popart_gives_units_to_a_critic_and_scores_returns_where_there_is_none()
 @pytest.mark.parametrize(("kind", "name"), [("stream", "kscore"), ("ema", "ema")])
 def test_settings_that_chapter_10_found_are_those_of_its_winners(kind, name):
     for algorithm, learners in (("actor_critic", ("actor_critic", "reinforce", "gae")), ("ppo", ("ppo",))):
-        winner = tuned_part(f"tuned_{algorithm}").configs[plan.TUNED_ARMS[kind]].normalizer
-        assert all(plan.fair(name, learner, z_scored=False).normalizer == winner for learner in learners)
+        winner = tuned_part(f"tuned_{algorithm}").configs[replication.TUNED_ARMS[kind]].normalizer
+        assert all(contenders.arm(name, learner, z_scored=False).normalizer == winner for learner in learners)
 
 
 @cache
@@ -395,9 +396,9 @@ def tuning_means(learner):
 def test_the_settings_of_the_fair_fight_are_those_that_the_tuning_seeds_chose(learner):
     means = tuning_means(learner)
     own, common = contest.own_settings(means), contest.common_settings(means)
-    assert plan.FAIR_OWN[learner] == own
-    assert plan.FAIR_COMMON.get(learner, {}) == {arm: common[arm] for arm in common if common[arm] != own[arm]}
-    assert {setting.rate for setting in common.values()} == {plan.COMMON_RATES[learner]}
+    assert contenders.OWN[learner] == own
+    assert contenders.COMMON.get(learner, {}) == {arm: common[arm] for arm in common if common[arm] != own[arm]}
+    assert {setting.rate for setting in common.values()} == {contenders.COMMON_RATES[learner]}
     assert means["running"][own["running"]] < means["zscore"][own["zscore"]]  # so the running one is the reference
 
 
@@ -405,7 +406,7 @@ def test_the_settings_of_the_fair_fight_are_those_that_the_tuning_seeds_chose(le
 def test_the_settings_on_lunarlander_are_those_that_its_tuning_seeds_chose(learner):
     means = tuning_means(f"lunarlander_{learner}")
     own = contest.own_settings(means)
-    assert plan.FAIR_LUNAR_OWN[learner] == own
+    assert contenders.LUNAR_OWN[learner] == own
     assert means["zscore"][own["zscore"]] < means["running"][own["running"]]  # the reference here
     assert set(means["adaptive"].values()) == {1500.0}  # which is why the rule falls back on the lowest rate
 
@@ -416,8 +417,8 @@ SETTING_TITLES = dict(zip(ELEVEN, ("none", "Z-Score per episode", "running", "EM
 
 
 @pytest.mark.parametrize(("header", "task", "settings"), [
-    ("| arm | REINFORCE |", "", plan.FAIR_OWN),
-    ("| arm | LunarLander, actor-critic |", "lunarlander_", plan.FAIR_LUNAR_OWN),
+    ("| arm | REINFORCE |", "", contenders.OWN),
+    ("| arm | LunarLander, actor-critic |", "lunarlander_", contenders.LUNAR_OWN),
 ])
 def test_the_plan_writes_down_the_settings_that_were_found(header, task, settings):
     written = {row[0]: row[1:] for row in rows(header)}
@@ -434,10 +435,10 @@ def test_the_plan_writes_down_the_settings_that_were_found(header, task, setting
 @pytest.mark.parametrize("learner", ["reinforce", "actor_critic"])
 def test_under_a_condition_an_arm_differs_from_the_clean_one_by_that_alone(learner):
     clean = EVERY[f"fair_{learner}"].configs
-    for kind in plan.DISTURBED[learner]:
+    for kind in contenders.DISTURBED[learner]:
         for title, config in EVERY[f"disturbed_{learner}_{kind}"].configs.items():
             arm, condition = title.split(", ")
-            changes = plan.CONDITIONS[kind][condition]
+            changes = contenders.CONDITIONS[kind][condition]
             assert config == dataclasses.replace(clean[arm], **changes) != clean[arm]
 
 
@@ -446,7 +447,7 @@ def test_the_cells_of_the_factorial_differ_in_their_parts_alone(learner):
     cells = EVERY[f"fair_parts_{learner}"].configs
     assert len({key(config, 0) for config in cells.values()}) == 14
     bare = dataclasses.replace(RunConfig.preset("CartPole-v1", learner), normalize_advantages=False,
-                               learning_rate=plan.COMMON_RATES[learner])
+                               learning_rate=contenders.COMMON_RATES[learner])
     assert all(dataclasses.replace(config, normalizer=bare.normalizer) == bare for config in cells.values())
     found = {(one.normalizer["centre"], one.normalizer["scale"], one.normalizer["fading"]) for one in cells.values()}
     assert found == {(c, s, f) for c in PLACES for s in PLACES for f in (0.0, 0.1) if "past" in (c, s) or not f}
@@ -472,21 +473,21 @@ def test_every_method_is_tuned_over_equally_many_settings(algorithm):
 
 
 def test_settings_that_agree_in_six_digits_stay_two_arms():
-    grid = plan.kalman_grid("ppo", "stream", [0.1, 0.1000000001], [1])
+    grid = replication.kalman_grid("ppo", "stream", [0.1, 0.1000000001], [1])
     assert list(grid) == ["Q = 0.1, R = 1", "Q = 0.1000000001, R = 1"]
     assert [arm.normalizer["Q"] for arm in grid.values()] == [0.1, 0.1000000001]
-    assert len(plan.ema_grid("ppo", [0.01, 0.01 + 1e-9])) == 2
+    assert len(replication.ema_grid("ppo", [0.01, 0.01 + 1e-9])) == 2
 
 
 def test_the_kalman_grid_has_every_pair():
-    grid = plan.kalman_grid("ppo", "refit")
+    grid = replication.kalman_grid("ppo", "refit")
     Qs, Rs = [1e-4, 1e-3, 1e-2, 1e-1, 1.0], [1e-2, 1e-1, 1.0, 10.0, 100.0]
     assert [config.normalizer for config in grid.values()] == \
         [spelled_out("kscore", mode="refit", Q=Q, R=R) for Q in Qs for R in Rs]  # this order decides ties
 
 
 def test_the_ema_grid_forgets_at_different_rates_around_the_default():
-    grid = plan.ema_grid("ppo").values()
+    grid = replication.ema_grid("ppo").values()
     assert {config.normalizer["name"] for config in grid} == {"ema"}
     rates = [1 - config.normalizer["decay"] for config in grid]
     assert rates == sorted(set(rates)) and 0 < rates[0] < 0.009 and 0.011 < rates[-1] < 1
@@ -644,7 +645,7 @@ def test_an_unknown_pattern_is_an_error_that_names_the_nearest(pattern, nearest)
 
 def test_an_unknown_arm_is_an_error_that_names_the_nearest():
     with pytest.raises(ValueError, match=r"arm must be one of .*did you mean 'refit'\?"):
-        plan.arms("CartPole-v1", "ppo", ["refitt"])
+        replication.arms("CartPole-v1", "ppo", ["refitt"])
 
 
 WITH_COMMANDS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "Makefile", *(ROOT / "docs").glob("*.md"),

@@ -21,7 +21,7 @@ import pandas as pd
 from kscore import normalizers
 from kscore.normalizers import Normalizer
 from kscore.rl import environments
-from kscore.study import plan
+from kscore.study import replication
 
 PRIOR = "prior"
 """The belief that the streamed filter has before an episode begins, held for the whole of it."""
@@ -60,7 +60,7 @@ def centres(normalizer: Normalizer, returns: np.ndarray) -> np.ndarray:
 
 def warmed_up(env: str, earlier: Sequence[np.ndarray]) -> dict[str, Normalizer]:
     """Return the normalizers of the actor-critic study, by name, as earlier episodes leave them, and the prior."""
-    arms = plan.arms(env, "actor_critic", [kind for kind in KINDS if kind != PRIOR])
+    arms = replication.arms(env, "actor_critic", [kind for kind in KINDS if kind != PRIOR])
     made = {name: normalizers.make(**config.normalizer) for name, config in arms.items()}
     for normalizer in made.values():
         for returns in earlier:

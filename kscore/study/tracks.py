@@ -12,17 +12,17 @@ import pandas as pd
 
 from kscore import journal, progress
 from kscore.project import DATA
-from kscore.study import plan, workers
+from kscore.study import contenders, plan, workers
 
 PATH = DATA / "tracks.jsonl"
 CONDITIONS: dict[str, dict] = {
     "clean": {},
-    **{name: condition for kind in ("noise", "shift", "swap") for name, condition in plan.CONDITIONS[kind].items()
+    **{name: condition for kind in ("noise", "shift", "swap") for name, condition in contenders.CONDITIONS[kind].items()
        if name in ("noise 3", "times 10", "swap")},
 }
 """What is done to CartPole while centres are followed."""
 SEEDS = range(plan.FAIR_FEWER.first, plan.FAIR_FEWER.first + 10)
-ARMS = tuple(arm for arm in plan.SHIFT_ARMS if arm != "none")  # whose centre is 0 throughout
+ARMS = tuple(arm for arm in contenders.SHIFT_ARMS if arm != "none")  # whose centre is 0 throughout
 
 
 def read(path: Path = PATH) -> pd.DataFrame:
@@ -35,9 +35,9 @@ def followed(condition: str, seed: int) -> dict:
     """Train one run, and return a line: what each centre was, and what there was to follow."""
     from kscore.rl import tracking  # here, because reading needs no torch
 
-    rate, z_scored = plan.FAIR_OWN["actor_critic"]["running"]
-    config = plan.fair("running", "actor_critic", z_scored=z_scored, learning_rate=rate, **CONDITIONS[condition])
-    centres = {arm: plan.fair(arm, "actor_critic", z_scored=False).normalizer for arm in ARMS}
+    rate, z_scored = contenders.OWN["actor_critic"]["running"]
+    config = contenders.arm("running", "actor_critic", z_scored=z_scored, learning_rate=rate, **CONDITIONS[condition])
+    centres = {arm: contenders.arm(arm, "actor_critic", z_scored=False).normalizer for arm in ARMS}
     rows = tracking.follow(config, seed, centres, every=10, episodes=100)
     return {"condition": condition, "seed": seed, "rows": rows.to_dict("list")}
 

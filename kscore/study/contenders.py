@@ -1,0 +1,168 @@
+"""The arms of the fair fight (chapters 14 and 17), each at a setting of its own, and what they are put through.
+
+    >>> at("ppo", OWN["ppo"])["episode_filter"].learning_rate
+    0.003
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from kscore import checks
+from kscore.normalizers.parts import PLACES
+from kscore.rl.config import RunConfig
+from kscore.study import beyond, replication
+from kscore.study.replication import Arms, short_number
+
+ARMS = ("none", "zscore", "running", "ema", "kscore", "adaptive", "adaptive_refit", "episode_filter", "filter_bank",
+        "popart", "percentile_range")
+"""The arms of the fair fight. Each has one learning rate and one way with advantages, found on equally many runs."""
+RATES = (0.001, 0.003, 0.01, 0.03)
+LUNAR_ARMS = ("zscore", "running", "adaptive", "adaptive_refit", "episode_filter")
+LUNAR_RATES = (0.00025, 0.0005, 0.001)
+
+FOUND_IN_CHAPTER_10: dict[str, dict[str, dict]] = {
+    "ema": {"actor_critic": {"decay": 1 - 2e-4}, "ppo": {"decay": 1 - 1.5e-3}},
+    "kscore": {"actor_critic": {"Q": 1e-4, "R": 10.0}, "ppo": {"Q": 1e-4, "R": 100.0}},
+}
+"""The winners of the grids of chapter 10. REINFORCE and GAE, which it did not tune, take those of the actor-critic."""
+
+Choice = tuple[float, bool]
+"""A learning rate, and whether advantages are z-scored per episode."""
+
+OWN: dict[str, dict[str, Choice]] = {
+    "reinforce": {**dict.fromkeys(ARMS, (0.01, False)),
+                  **dict.fromkeys(("running", "kscore", "adaptive_refit", "percentile_range"), (0.003, False))},
+    "actor_critic": {**dict.fromkeys(ARMS, (0.01, False)),
+                     **dict.fromkeys(("zscore", "adaptive_refit"), (0.01, True))},
+    "gae": {**dict.fromkeys(ARMS, (0.01, True)), "kscore": (0.003, True),
+            **dict.fromkeys(("none", "episode_filter", "filter_bank", "popart"), (0.01, False))},
+    "ppo": {**dict.fromkeys(ARMS, (0.003, False)), "kscore": (0.001, False),
+            **dict.fromkeys(("none", "adaptive", "adaptive_refit"), (0.003, True))},
+}
+"""Each arm's own setting on CartPole: that of the lowest restricted mean on the tuning seeds."""
+
+COMMON: dict[str, dict[str, Choice]] = {
+    "reinforce": dict.fromkeys(("none", "zscore", "ema", "adaptive", "episode_filter", "filter_bank", "popart"),
+                               (0.003, False)),
+    "gae": {"kscore": (0.01, True)},
+    "ppo": {"kscore": (0.003, False)},
+}
+"""The settings at the common rate of a learner, of the arms for which it is another one than their own."""
+
+LUNAR_OWN: dict[str, dict[str, Choice]] = {
+    "actor_critic": {**dict.fromkeys(LUNAR_ARMS, (0.001, True)), "adaptive": (0.00025, True),
+                     "adaptive_refit": (0.0005, True), "episode_filter": (0.001, False)},
+    "ppo": {**dict.fromkeys(LUNAR_ARMS, (0.0005, True)), "adaptive": (0.00025, True),
+            "adaptive_refit": (0.00025, True), "episode_filter": (0.0005, False)},
+}
+"""The same on LunarLander. No run of the adaptive stream arrived there, and of equal settings the lowest rate is it."""
+
+COMMON_RATES = {"reinforce": 0.003, "actor_critic": 0.01, "gae": 0.01, "ppo": 0.003}
+FACTORIAL_FADING = 0.1  # the least weight of the newest episode, where memory fades
+
+OTHER_NETWORKS: dict[str, dict] = {"no dropout": {"dropout": 0.0}, "half the width": {"hidden": (64,)},
+                                   "double width": {"hidden": (256,)}}
+"""What the networks are changed to, to see whether an order of arms depends on them."""
+
+SHIFT_ARMS = ("none", "zscore", "running", "ema", "kscore", "adaptive", "adaptive_refit", "episode_filter")
+"""The arms under noise and shifts, at their own settings on the clean task."""
+SWAPPED_AFTER = 150
+CHANGED_AFTER = 50
+WATCHED_LONGER = 1500  # 400 episodes proved too few for a run to come back after the swap
+
+CONDITIONS: dict[str, dict[str, dict]] = {
+    "noise": {f"noise {deviation:g}": {"disturbance": {"name": "noise", "deviation": deviation}}
+              for deviation in (0.1, 0.3, 1.0, 3.0, 10.0)},
+    "scale": {f"scale {factor:g}": {"reward_scale": factor} for factor in (0.001, 0.03, 30.0, 1000.0)},
+    "shift": {
+        "outliers": {"disturbance": {"name": "outliers", "share": 0.01, "size": 100.0}},
+        "times 10": {"disturbance": {"name": "change", "factor": 10.0, "after": CHANGED_AFTER}},
+        "plus 10": {"disturbance": {"name": "change", "offset": 10.0, "after": CHANGED_AFTER}},
+    },
+    "swap": {"swap": {"disturbance": {"name": "swap", "after": SWAPPED_AFTER}, "stop": False, "max_episodes": 400}},
+}
+"""What is done to CartPole, by kind: noise and scale as in bsuite, the rest our own."""
+
+DISTURBED = {"actor_critic": tuple(CONDITIONS), "reinforce": ("noise", "shift", "swap")}
+"""Which kinds of conditions each learner is put under."""
+
+SHORT_TASKS = {"bandit": "kscore.rl.tasks:Bandit-v0", "drylake": "kscore.rl.tasks:DryLake-v1",
+               "frozenlake": "FrozenLake-v1", "blackjack": "kscore.rl.tasks:TimedBlackjack-v1"}
+"""Tasks with short episodes that pay at their end."""
+
+
+def arm(name: str, learner: str, *, z_scored: bool, env: str = "CartPole-v1", **changes: object) -> RunConfig:
+    """Return an arm of the fair fight, with its advantages z-scored per episode or not.
+
+    The filters over episodes stand at the door of the returns, and where advantages are not z-scored at theirs too.
+    PopArt gives the critic its units; with REINFORCE, which has none, it scores returns.
+    """
+    checks.choice("arm", name, ARMS)
+    bare = replace(RunConfig.preset(env, learner), normalizer={"name": "none"}, normalize_advantages=z_scored,
+                   **changes)
+    if name in ("episode_filter", "filter_bank"):
+        options = {"name": "episode"} | ({"noise": "bank"} if name == "filter_bank" else {})
+        both = not z_scored and learner != "reinforce"
+        return replace(bare, normalizer=options, advantage_normalizer=options if both else None)
+    if name == "popart" and learner != "reinforce":
+        return replace(bare, **beyond.RELATIVES["popart"])
+    return replace(bare, normalizer=_normalizer(name, learner, env))
+
+
+def _normalizer(name: str, learner: str, env: str) -> dict:
+    if name in FOUND_IN_CHAPTER_10:
+        found = FOUND_IN_CHAPTER_10[name]["ppo" if learner == "ppo" else "actor_critic"]
+        return {"name": name, **found}
+    if name == "popart":
+        return beyond.RELATIVES["popart"]["value_scale"]
+    if name == "percentile_range":
+        return beyond.RELATIVES["percentile"]["normalizer"]
+    return replication.normalizer(name, env, learner)
+
+
+def grid(learner: str, rates: Iterable[float] = RATES, names: Iterable[str] = ARMS, env: str = "CartPole-v1",
+         both: Iterable[str] = ARMS, **changes: object) -> Arms:
+    """Return every arm at every learning rate; those of `both` with advantages as they are and z-scored.
+
+    All others have them z-scored. REINFORCE has no advantages.
+    """
+    return {f"{name} at {short_number(rate)}{', z-scored' if z_scored else ''}":
+            arm(name, learner, z_scored=z_scored, env=env, **{"learning_rate": rate, **changes})
+            for rate in rates for name in names
+            for z_scored in ([False] if learner == "reinforce" else [False, True] if name in both else [True])}
+
+
+def at(learner: str, settings: Mapping[str, Choice], env: str = "CartPole-v1", **changes: object) -> Arms:
+    """Return arms of the fair fight, each at its setting."""
+    return {name: arm(name, learner, z_scored=z_scored, env=env, **{"learning_rate": rate, **changes})
+            for name, (rate, z_scored) in settings.items()}
+
+
+def factorial(learner: str, **changes: object) -> Arms:
+    """Return every way to take a centre and a scale, from nowhere, the episode or the past, whose memory may fade."""
+    bare = arm("none", learner, z_scored=False, **{"learning_rate": COMMON_RATES[learner], **changes})
+    return {f"centre {centre}, scale {scale}{', fading' if fading else ''}":
+            replace(bare, normalizer={"name": "parts", "centre": centre, "scale": scale, "fading": fading})
+            for centre in PLACES for scale in PLACES
+            for fading in ((0.0, FACTORIAL_FADING) if "past" in (centre, scale) else (0.0,))}
+
+
+def other_networks(learner: str, **changes: object) -> Arms:
+    """Return five arms at their own settings with each of the other networks."""
+    settings = {name: OWN[learner][name] for name in LUNAR_ARMS}
+    return {f"{name}, {title}": config for title, network in OTHER_NETWORKS.items()
+            for name, config in at(learner, settings, **{**network, **changes}).items()}
+
+
+def disturbed(learner: str, kind: str, **changes: object) -> Arms:
+    """Return the arms at their own settings on the clean task, under each condition of a kind."""
+    settings = {name: OWN[learner][name] for name in SHIFT_ARMS}
+    return {f"{name}, {title}": config
+            for title, condition in CONDITIONS[checks.choice("kind of condition", kind, CONDITIONS)].items()
+            for name, config in at(learner, settings, **{**condition, **changes}).items()}
+
+
+def short(task: str, learner: str, **changes: object) -> Arms:
+    """Return the arms on a short task, at the rate of its preset and with advantages as they are."""
+    env = SHORT_TASKS[checks.choice("short task", task, SHORT_TASKS)]
+    return {name: arm(name, learner, z_scored=False, env=env, **changes) for name in SHIFT_ARMS}
