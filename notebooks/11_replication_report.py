@@ -55,7 +55,7 @@ import pandas as pd
 from IPython.display import Markdown
 
 from kscore import analysis, chapters, figures, normalizers, study
-from kscore.analysis import claims, multiverse, stats, verdicts
+from kscore.analysis import claims, contest, multiverse, stats, verdicts
 from kscore.project import DATA
 from kscore.rl import algorithms, train
 from kscore.study import beyond, plan, replication
@@ -991,10 +991,21 @@ def own_told(claim: str, reading: str) -> str:
     pair = own_pairs.get((claim, reading))
     if pair is None:
         return "not run"
-    thread = " (by a thread)" * (pair in by_a_thread)
-    return f"{again_judged.verdict[pair]}{thread}: {again_judged.factor[pair]:.2f}"
+    doubt = " (by a thread)" * (pair in by_a_thread)
+    doubt += " (untuned)" * (pair[:2] in untuned)
+    return f"{again_judged.verdict[pair]}{doubt}: {again_judged.factor[pair]:.2f}"
 
 
+def without_arrivals(name: str) -> list[str]:
+    """Return the arms of a part of which no tuning run arrived, whatever its rate."""
+    tuning = plan.part(name.replace("fair_", "fair_tuning_"))
+    grid = study.runs(tuning, store, archive=archive)
+    cap = grid.cap.iloc[0]
+    return [arm for arm, tried in contest.grid_means(grid).items()
+            if min(tried.values()) == cap]
+
+
+untuned = {(name, arm) for name in fair_runs for arm in without_arrivals(name)}
 by_a_thread = analysis.delicate(again_compared)
 moved = [
     f"{claim} as {reading} ({judged.loc[claim, f'{reading}_verdict']} at the released "
@@ -1030,7 +1041,8 @@ Markdown(
     f"{sum(pair[2] == 'running' for pair in ahead_now)}. Words that differ from the "
     "verdicts above: "
     + ("; ".join(moved) or "none")
-    + ". \"By a thread\" means that other draws of the bootstrap, or another family "
+    + ". \"Untuned\": no tuning run of the arm arrived at any rate, so that it has the "
+    "lowest, by the rule for ties. \"By a thread\" means that other draws of the bootstrap, or another family "
     "to adjust over, could turn the word: "
     + (
         "; ".join(
@@ -1266,11 +1278,9 @@ Z-Score (n = {seeds} per arm); tuned on a grid, it came close (actor-critic: fac
 {patient:.2f}, where above 1 the filter is faster). On LunarLander no form of it was
 found to be faster (n = {lunar_seeds} per arm).
 
-**What to use instead**, at the released learning rates: a *running* Z-Score of the
-returns with REINFORCE ({running["cartpole_reinforce"]:.2f} over the per-episode one)
-and a plain actor-critic ({running["cartpole_actor_critic"]:.2f}); with PPO a
-*per-episode* one (the running one: {running["cartpole_ppo"]:.2f}), and z-scored
-advantages with PPO and GAE.
+**What to use instead:** to start with, a plain Z-Score of the returns, running or per
+episode, whichever is the better one on your task at a learning rate tuned for it;
+chapters 14 and 17 say where something else was found faster.
 """)
 
 # %% tags=["block:details", "hide-input"]
@@ -1283,6 +1293,11 @@ suits it least; tuned on the grid, its first ranking would get the verdict
 Z-Score beside it with REINFORCE ({factor_of("E1.1", "released"):.2f}) and GAE
 ({factor_of("E2.1", "released"):.2f}), and is slower with PPO
 ({factor_of("E4.1", "released"):.2f}).
+
+At the released learning rates a *running* Z-Score of the returns is ahead of a
+per-episode one with REINFORCE ({running["cartpole_reinforce"]:.2f}) and a plain
+actor-critic ({running["cartpole_actor_critic"]:.2f}), and behind it with PPO
+({running["cartpole_ppo"]:.2f}), where advantages are z-scored.
 
 On fresh seeds at the rate {beyond.SLOWER:g} the running Z-Score has
 {slower_factors["REINFORCE"]:.2f} over the per-episode one with REINFORCE,

@@ -5,9 +5,12 @@ from contextlib import nullcontext
 from dataclasses import replace
 
 import nbformat
+import numpy as np
+import pandas as pd
 import pytest
 
 from kscore import analysis, chapters, normalizers, study
+from kscore.analysis import contest
 from kscore.analysis.shifts import after_shift
 from kscore.chapters import pages
 from kscore.figures import SPOKEN
@@ -115,6 +118,16 @@ def test_what_is_said_of_the_fair_fight_is_what_the_archive_says():
     """docs/answer.md, below the first table of "What to use"."""
     for learner in ("actor_critic", "ppo"):
         assert analysis.best(study.runs(plan.part(f"fair_drylake_{learner}"))) == "kscore"
+        lake = study.runs(plan.part(f"fair_drylake_{learner}")).groupby("arm").evaluation_arrived.mean()
+        assert lake[["none", "running", "kscore", "episode_filter"]].max() < 1
+    unseen = {(task, learner): study.runs(plan.part(f"fair_{task}_{learner}"))
+              for task in ("acrobot", "drylake") for learner in ("actor_critic", "ppo")}
+    ranks = contest.standings({name: {arm: analysis.times(frame, arm) for arm in contenders.ARMS}
+                               for name, frame in unseen.items()},
+                              {name: int(frame.cap.iloc[0]) for name, frame in unseen.items()})
+    mean = pd.Series({arm: one.estimate for arm, one in ranks["mean rank"].items()}).sort_values()
+    assert set(mean.index[:5]) == {"running", "ema", "kscore", "episode_filter", "filter_bank"}
+    assert np.ptp(mean[:5]) < 0.5 < mean.iloc[5] - mean.iloc[0]
     rates = {arm: rate for arm, (rate, _) in contenders.OWN["ppo"].items()}
     assert [arm for arm, rate in rates.items() if rate == min(rates.values())] == ["kscore"]
     lander = analysis.rankings({(learner, arm): analysis.compare(study.runs(plan.part(f"fair_lunarlander_{learner}")),
@@ -171,7 +184,7 @@ def test_the_arms_are_written_in_code_as_they_were_run():
 
     rows = dict(re.findall(r"^\| (the .*?|no normalizer) \| (.*`.*) \|$", page, re.MULTILINE))
     for arm, words in SPOKEN.items():
-        if arm not in contenders.SHIFT_ARMS and arm != "filter_bank":
+        if arm == "popart":
             continue
         usual, _, with_ppo = rows["the adaptive stream" if arm == "adaptive_refit" else words].partition("; with PPO ")
         for learner, change in (("actor_critic", ""), ("ppo", with_ppo)):
@@ -183,6 +196,11 @@ def test_the_arms_are_written_in_code_as_they_were_run():
             assert replace(RunConfig.preset("CartPole-v1", learner), normalizer=options).normalizer == \
                 contenders.arm(arm, learner, z_scored=False).normalizer
     assert rows["the adaptive refit"] == 'the same with `mode="refit"`'
+    popart, = re.findall(r"^PopArt gives .*$", page, re.MULTILINE)
+    with_critic, without = (contenders.arm("popart", learner, z_scored=False) for learner in ("ppo", "reinforce"))
+    at_returns, scale, alone = (eval(options) for options in re.findall(r"`\w+=({.*?})`", popart))
+    assert replace(with_critic, normalizer=at_returns, value_scale=scale) == with_critic
+    assert replace(without, normalizer=alone) == without
 
 
 def test_the_filters_that_were_faster_are_those_that_are_named():

@@ -185,11 +185,13 @@ def live_panel(records: Mapping[tuple[str, int], dict]) -> Figure:
 
 
 def heat(table: pd.DataFrame, ax: Axes, *, low: float, high: float, form: str = ".0f") -> Axes:
-    """Draw a table of numbers as coloured cells with the numbers in them; dark is low."""
+    """Draw a table of numbers as coloured cells with the numbers in them; dark is low, and a missing one is blank."""
     ax.imshow(table.to_numpy(), vmin=low, vmax=high, aspect="auto")
     ax.set_xticks(range(table.shape[1]), [f"{value:g}" for value in table.columns])
     ax.set_yticks(range(table.shape[0]), [f"{value:g}" for value in table.index])
-    for (row, column), value in np.ndenumerate(table.to_numpy()):
+    for (row, column), value in np.ndenumerate(table.to_numpy(float)):
+        if np.isnan(value):
+            continue
         light = value > (low + high) / 2
         ax.text(column, row, f"{value:{form}}", ha="center", va="center", color=INK if light else "white", fontsize=9)
     ax.tick_params(length=0)
