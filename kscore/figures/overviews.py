@@ -31,6 +31,7 @@ def forest_grid(tables: Mapping[str, pd.DataFrame], arms: Sequence[str], *, colu
     axes[0, 0].set_yticks(range(len(arms)), [method(arm)["label"] for arm in arms])
     axes[0, 0].set_ylim(len(arms) - 0.4, -0.6)
     _factors(axes[0, 0].set_xscale, axes[0, 0].xaxis)
+    fig.get_layout_engine().set(wspace=0.06)  # room between the last number of a panel and the first of the next
     fig.supxlabel(f"slower   ←   improvement factor over {over}   →   faster", fontsize=10)
     return fig
 
