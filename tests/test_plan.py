@@ -84,6 +84,11 @@ IN_WORDS = {  # what the plan says of the arms of a part, and which those are; n
         f"{arm.format(rate)}" for rate in ("0.00025", "0.0005", "0.001") for arm in (
             "zscore at {}, z-scored", "running at {}, z-scored", "adaptive at {}, z-scored",
             "adaptive_refit at {}, z-scored", "episode_filter at {}", "episode_filter at {}, z-scored")],
+    "the two controls at learning rates 0.001, 0.003, 0.01, 0.03, advantages as they are and z-scored": [
+        f"{name} at {rate}{how}" for rate in ("0.001", "0.003", "0.01", "0.03") for name in ("running_twice", "fading")
+        for how in ("", ", z-scored")],
+    "fading at learning rates 0.001, 0.003, 0.01, 0.03": [
+        f"fading at {rate}" for rate in ("0.001", "0.003", "0.01", "0.03")],
     "the eleven arms, each at its own setting": list(ELEVEN),
     "the five arms, each at its own setting": ["zscore", "running", "adaptive", "adaptive_refit", "episode_filter"],
     "at the common rate: none, zscore, ema, adaptive stream, episode filter, bank, PopArt":

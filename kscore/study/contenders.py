@@ -20,6 +20,9 @@ RATES = (0.001, 0.003, 0.01, 0.03)
 LUNAR_ARMS = ("zscore", "running", "adaptive", "adaptive_refit", "episode_filter")
 LUNAR_RATES = (0.00025, 0.0005, 0.001)
 
+CONTROLS = ("running_twice", "fading")
+"""Arms that came later: what the filter of episodes does, without a filter. One has no equal with REINFORCE."""
+
 FOUND_IN_CHAPTER_10: dict[str, dict[str, dict]] = {
     "ema": {"actor_critic": {"decay": 1 - 2e-4}, "ppo": {"decay": 1 - 1.5e-3}},
     "kscore": {"actor_critic": {"Q": 1e-4, "R": 10.0}, "ppo": {"Q": 1e-4, "R": 100.0}},
@@ -60,6 +63,14 @@ LUNAR_OWN: dict[str, dict[str, Choice]] = {
 COMMON_RATES = {"reinforce": 0.003, "actor_critic": 0.01, "gae": 0.01, "ppo": 0.003}
 FACTORIAL_FADING = 0.1  # the least weight of the newest episode, where memory fades
 
+TWICE: dict[str, dict] = {
+    "episode_filter": {"name": "episode"},
+    "filter_bank": {"name": "episode", "noise": "bank"},
+    "running_twice": {"name": "running"},
+    "fading": {"name": "parts", "centre": "past", "scale": "past", "fading": FACTORIAL_FADING},
+}
+"""The arms that normalize returns and, where there is a critic and advantages are not z-scored, advantages as well."""
+
 OTHER_NETWORKS: dict[str, dict] = {"no dropout": {"dropout": 0.0}, "half the width": {"hidden": (64,)},
                                    "double width": {"hidden": (256,)}}
 """What the networks are changed to, to see whether an order of arms depends on them."""
@@ -92,18 +103,16 @@ SHORT_TASKS = {"bandit": "kscore.rl.tasks:Bandit-v0", "drylake": "kscore.rl.task
 
 
 def arm(name: str, learner: str, *, z_scored: bool, env: str = "CartPole-v1", **changes: object) -> RunConfig:
-    """Return an arm of the fair fight, with its advantages z-scored per episode or not.
+    """Return an arm of the fair fight or a control of it, with its advantages z-scored per episode or not.
 
-    The filters over episodes stand at the door of the returns, and where advantages are not z-scored at theirs too.
     PopArt gives the critic its units; with REINFORCE, which has none, it scores returns.
     """
-    checks.choice("arm", name, ARMS)
+    checks.choice("arm", name, (*ARMS, *CONTROLS))
     bare = replace(RunConfig.preset(env, learner), normalizer={"name": "none"}, normalize_advantages=z_scored,
                    **changes)
-    if name in ("episode_filter", "filter_bank"):
-        options = {"name": "episode"} | ({"noise": "bank"} if name == "filter_bank" else {})
+    if name in TWICE:
         both = not z_scored and learner != "reinforce"
-        return replace(bare, normalizer=options, advantage_normalizer=options if both else None)
+        return replace(bare, normalizer=TWICE[name], advantage_normalizer=TWICE[name] if both else None)
     if name == "popart" and learner != "reinforce":
         return replace(bare, **beyond.RELATIVES["popart"])
     return replace(bare, normalizer=_normalizer(name, learner, env))
@@ -121,7 +130,7 @@ def _normalizer(name: str, learner: str, env: str) -> dict:
 
 
 def grid(learner: str, rates: Iterable[float] = RATES, names: Iterable[str] = ARMS, env: str = "CartPole-v1",
-         both: Iterable[str] = ARMS, **changes: object) -> Arms:
+         both: Iterable[str] = (*ARMS, *CONTROLS), **changes: object) -> Arms:
     """Return every arm at every learning rate; those of `both` with advantages as they are and z-scored.
 
     All others have them z-scored. REINFORCE has no advantages.
@@ -136,6 +145,11 @@ def at(learner: str, settings: Mapping[str, Choice], env: str = "CartPole-v1", *
     """Return arms of the fair fight, each at its setting."""
     return {name: arm(name, learner, z_scored=z_scored, env=env, **{"learning_rate": rate, **changes})
             for name, (rate, z_scored) in settings.items()}
+
+
+def controls(learner: str) -> tuple[str, ...]:
+    """Return the names of the controls; without a critic, a running Z-Score has nothing to be at twice."""
+    return tuple(name for name in CONTROLS if learner != "reinforce" or name != "running_twice")
 
 
 def factorial(learner: str, **changes: object) -> Arms:

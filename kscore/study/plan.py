@@ -99,6 +99,9 @@ PARTS: dict[str, Declared] = {
        for name, env in (("halfcheetah", "HalfCheetah-v5"), ("bipedalwalker", "BipedalWalker-v3"))},
     **{f"fair_tuning_{learner}": Declared((17,), FAIR_TUNING, partial(contenders.grid, learner))
        for learner in ("actor_critic", "ppo", "reinforce", "gae")},
+    **{f"controls_tuning_{learner}": Declared(
+        (17,), FAIR_TUNING, partial(contenders.grid, learner, names=contenders.controls(learner)))
+       for learner in contenders.OWN},
     **{f"fair_tuning_lunarlander_{learner}": Declared(
         (17,), LUNAR_TUNING, partial(contenders.grid, learner, contenders.LUNAR_RATES, contenders.LUNAR_ARMS,
                                      "LunarLander-v3", both=("episode_filter",)))
