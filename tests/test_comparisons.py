@@ -42,6 +42,14 @@ def test_times_are_of_evaluation_unless_told():
     assert list(analysis.times(BOTH, "a").time) == list(analysis.times(BOTH, "a", "evaluation").time)
 
 
+def test_times_in_steps_are_what_was_earned_until_each_run_arrived_or_ended():
+    runs = BOTH.assign(train_returns=[np.arange(1.0, length + 1) for length in (40, 20, 7, 100, 99)])
+    for frame_ in (runs, shuffled(runs)):
+        found = analysis.step_times(frame_, "a")
+        assert list(found.time) == [5050, 210, 465, 28]  # 1 + ... + 30 of the run that went on to 40
+        assert list(found.arrived) == [False, False, True, False]
+
+
 RETURNS = [[float(i) for i in range(1, 41)], [5.0] * 10 + [7.0], [2.0] * 60]
 CURVES = study.frame({"a": [record(0, "40", RETURNS[0], cap=60), record(1, "11x", RETURNS[1], cap=60),
                             record(2, "60+", RETURNS[2], cap=60)]})

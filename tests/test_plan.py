@@ -89,6 +89,14 @@ IN_WORDS = {  # what the plan says of the arms of a part, and which those are; n
         for how in ("", ", z-scored")],
     "fading at learning rates 0.001, 0.003, 0.01, 0.03": [
         f"fading at {rate}" for rate in ("0.001", "0.003", "0.01", "0.03")],
+    "running, the two controls, episode filter, bank, each at its own setting":
+        ["running", "running_twice", "fading", "episode_filter", "filter_bank"],
+    "running, fading, episode filter, bank, each at its own setting":
+        ["running", "fading", "episode_filter", "filter_bank"],
+    "running, fading, episode filter with the two actions swapped after episode 150, cap 1500, never stopped":
+        ["running, swap", "fading, swap", "episode_filter, swap"],
+    "episode filter at 0.003 under noise of deviation 3, 10; outliers; rewards times 10, plus 10 after episode 50":
+        [f"episode_filter, {condition}" for condition in ("noise 3", "noise 10", "outliers", "times 10", "plus 10")],
     "the eleven arms, each at its own setting": list(ELEVEN),
     "the five arms, each at its own setting": ["zscore", "running", "adaptive", "adaptive_refit", "episode_filter"],
     "at the common rate: none, zscore, ema, adaptive stream, episode filter, bank, PopArt":
@@ -360,7 +368,7 @@ def test_arms_of_the_fair_fight_differ_from_the_preset_only_where_they_normalize
     doors = {"normalizer": {"name": "zscore"}, "advantage_normalizer": None, "value_scale": None,
              "normalize_advantages": False}
     bare = dataclasses.replace(RunConfig.preset("CartPole-v1", learner), **doors)
-    for name in contenders.ARMS:
+    for name in (*contenders.ARMS, *contenders.CONTROLS):
         for z_scored in (False, True):
             arm = contenders.arm(name, learner, z_scored=z_scored)
             assert dataclasses.replace(arm, **doors) == bare and arm.normalize_advantages is z_scored
@@ -368,9 +376,11 @@ def test_arms_of_the_fair_fight_differ_from_the_preset_only_where_they_normalize
         contenders.arm("nobody", learner, z_scored=False)
 
 
-def test_filters_over_episodes_stand_at_both_doors_unless_advantages_are_z_scored_or_there_are_none():
-    for name, noise in (("episode_filter", "fixed"), ("filter_bank", "bank")):
-        filtered = spelled_out("episode", noise=noise)
+def test_filters_over_episodes_and_controls_stand_at_both_doors_unless_advantages_are_z_scored_or_there_are_none():
+    for name, filtered in (("episode_filter", spelled_out("episode")),
+                           ("filter_bank", spelled_out("episode", noise="bank")),
+                           ("running_twice", spelled_out("running")),
+                           ("fading", spelled_out("parts", centre="past", scale="past", fading=0.1))):
         for learner, z_scored, at_advantages in (
                 ("ppo", False, filtered), ("ppo", True, None), ("reinforce", False, None)):
             arm = contenders.arm(name, learner, z_scored=z_scored)
@@ -392,8 +402,8 @@ def test_settings_that_chapter_10_found_are_those_of_its_winners(kind, name):
 
 
 @cache
-def tuning_means(learner):
-    grid = EVERY[f"fair_tuning_{learner}"]
+def tuning_means(learner, part="fair_tuning"):
+    grid = EVERY[f"{part}_{learner}"]
     return contest.grid_means(study.recorded(grid.configs, grid.seeds, ARCHIVE / grid.file))
 
 
@@ -407,9 +417,18 @@ def test_the_settings_of_the_fair_fight_are_those_that_the_tuning_seeds_chose(le
     assert means["running"][own["running"]] < means["zscore"][own["zscore"]]  # so the running one is the reference
 
 
+@pytest.mark.parametrize("learner", ["reinforce", "actor_critic", "gae", "ppo"])
+def test_the_settings_of_the_controls_are_those_that_the_same_tuning_seeds_chose(learner):
+    assert contenders.CONTROL_OWN[learner] == contest.own_settings(tuning_means(learner, "controls_tuning"))
+    controls, contest_grid = (EVERY[f"{part}_{learner}"] for part in ("controls_tuning", "fair_tuning"))
+    assert controls.seeds == contest_grid.seeds
+    assert {title.partition(" ")[2] for title in controls.configs} == \
+        {title.partition(" ")[2] for title in contest_grid.configs}  # as many settings, and the same
+
+
 @pytest.mark.parametrize("learner", ["actor_critic", "ppo"])
 def test_the_settings_on_lunarlander_are_those_that_its_tuning_seeds_chose(learner):
-    means = tuning_means(f"lunarlander_{learner}")
+    means = tuning_means(learner, "fair_tuning_lunarlander")
     own = contest.own_settings(means)
     assert contenders.LUNAR_OWN[learner] == own
     assert means["zscore"][own["zscore"]] < means["running"][own["running"]]  # the reference here
@@ -419,18 +438,23 @@ def test_the_settings_on_lunarlander_are_those_that_its_tuning_seeds_chose(learn
 SETTING_TITLES = dict(zip(ELEVEN, ("none", "Z-Score per episode", "running", "EMA", "K-Score as written",
                                    "adaptive stream", "adaptive refit", "episode filter", "episode filter, bank",
                                    "PopArt", "percentile"), strict=True))
+SETTING_TITLES |= {"running_twice": "running, twice", "fading": "fading"}
 
 
-@pytest.mark.parametrize(("header", "task", "settings"), [
-    ("| arm | REINFORCE |", "", contenders.OWN),
-    ("| arm | LunarLander, actor-critic |", "lunarlander_", contenders.LUNAR_OWN),
+@pytest.mark.parametrize(("header", "grid", "settings"), [
+    ("| arm | REINFORCE |", "fair_tuning", contenders.OWN),
+    ("| control | REINFORCE |", "controls_tuning", contenders.CONTROL_OWN),
+    ("| arm | LunarLander, actor-critic |", "fair_tuning_lunarlander", contenders.LUNAR_OWN),
 ])
-def test_the_plan_writes_down_the_settings_that_were_found(header, task, settings):
+def test_the_plan_writes_down_the_settings_that_were_found(header, grid, settings):
     written = {row[0]: row[1:] for row in rows(header)}
-    for arm in next(iter(settings.values())):
+    for arm in settings["actor_critic"]:
         for learner, cell in zip(settings, written.pop(SETTING_TITLES[arm]), strict=True):
+            if arm not in settings[learner]:
+                assert cell == "none"
+                continue
             rate, z_scored = settings[learner][arm]
-            mean = tuning_means(f"{task}{learner}")[arm][rate, z_scored]
+            mean = tuning_means(learner, grid)[arm][rate, z_scored]
             setting, number = cell.split(": ")
             assert setting == f"{rate:g}{' z' if z_scored else ''}"
             assert float(number) == pytest.approx(mean, abs=0.5 + 1e-9)  # processors differ in a sum's last digit
@@ -445,6 +469,24 @@ def test_under_a_condition_an_arm_differs_from_the_clean_one_by_that_alone(learn
             arm, condition = title.split(", ")
             changes = contenders.CONDITIONS[kind][condition]
             assert config == dataclasses.replace(clean[arm], **changes) != clean[arm]
+
+
+@pytest.mark.parametrize("learner", ["reinforce", "actor_critic", "gae", "ppo"])
+def test_the_arms_beside_the_controls_are_those_of_the_contest(learner):
+    found, contest_arms = EVERY[f"controls_{learner}"].configs, EVERY[f"fair_{learner}"].configs
+    assert {arm: config for arm, config in found.items() if arm not in contenders.CONTROLS} == \
+        {arm: contest_arms[arm] for arm in ("running", "episode_filter", "filter_bank")}
+    if learner in contenders.DISTURBED:
+        swapped, earlier = (EVERY[f"{part}_{learner}_swap_longer"].configs for part in ("controls", "disturbed"))
+        assert all(swapped[arm] == earlier[arm] for arm in swapped if not arm.startswith("fading"))
+        assert swapped["fading, swap"] == dataclasses.replace(
+            found["fading"], **contenders.CONDITIONS["swap"]["swap"] | {"max_episodes": 1500})
+
+
+def test_the_slower_filter_differs_from_the_one_under_noise_and_shifts_by_its_rate_alone():
+    usual = EVERY["disturbed_reinforce_noise"].configs | EVERY["disturbed_reinforce_shift"].configs
+    for title, config in EVERY["controls_reinforce_slower"].configs.items():
+        assert config == dataclasses.replace(usual[title], learning_rate=0.003) != usual[title]
 
 
 @pytest.mark.parametrize("learner", ["reinforce", "ppo"])

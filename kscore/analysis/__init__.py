@@ -21,6 +21,7 @@ from kscore.analysis.comparisons import (
     rankings,
     restricted_means,
     stabilities,
+    step_times,
     summary,
     survivals,
     times,
@@ -30,4 +31,4 @@ from kscore.study.records import CRITERIA
 
 __all__ = ["CRITERIA", "WINDOW", "against", "areas", "best", "by_criterion", "compare", "compare_areas", "curves",
            "delicate", "differences", "early", "pair", "published", "rankings", "restricted_means", "stabilities",
-           "summary", "survivals", "times", "trend"]
+           "step_times", "summary", "survivals", "times", "trend"]

@@ -25,6 +25,14 @@ def times(runs: pd.DataFrame, arm: object, criterion: str = "evaluation") -> Tim
     return Times(chosen[criterion].to_numpy(), chosen[f"{criterion}_arrived"].to_numpy())
 
 
+def step_times(runs: pd.DataFrame, arm: object) -> Times:
+    """Return the times of an arm in training steps, on a task that pays 1 per step: what each run had earned by then."""
+    chosen = _of(runs, arm)
+    taken = [returns[:episodes].sum() for returns, episodes
+             in zip(chosen.train_returns, chosen.evaluation, strict=True)]
+    return Times(np.array(taken), chosen.evaluation_arrived.to_numpy())
+
+
 def _of(runs: pd.DataFrame, arm: object) -> pd.DataFrame:
     chosen = runs[runs.arm == arm].sort_values("seed")
     if chosen.empty:

@@ -22,6 +22,9 @@ LUNAR_RATES = (0.00025, 0.0005, 0.001)
 
 CONTROLS = ("running_twice", "fading")
 """Arms that came later: what the filter of episodes does, without a filter. One has no equal with REINFORCE."""
+CONTROLLED = ("running", *CONTROLS, "episode_filter", "filter_bank")
+CONTROLLED_SWAPPED = ("running", "fading", "episode_filter")
+"""The controls and the arms beside them: on CartPole, and after its two actions have changed places."""
 
 FOUND_IN_CHAPTER_10: dict[str, dict[str, dict]] = {
     "ema": {"actor_critic": {"decay": 1 - 2e-4}, "ppo": {"decay": 1 - 1.5e-3}},
@@ -43,6 +46,14 @@ OWN: dict[str, dict[str, Choice]] = {
             **dict.fromkeys(("none", "adaptive", "adaptive_refit"), (0.003, True))},
 }
 """Each arm's own setting on CartPole: that of the lowest restricted mean on the tuning seeds."""
+
+CONTROL_OWN: dict[str, dict[str, Choice]] = {
+    "reinforce": {"fading": (0.01, False)},
+    "actor_critic": {"running_twice": (0.01, True), "fading": (0.01, False)},
+    "gae": {"running_twice": (0.01, False), "fading": (0.01, False)},
+    "ppo": {"running_twice": (0.003, False), "fading": (0.003, False)},
+}
+"""The same for the controls, on the same seeds."""
 
 COMMON: dict[str, dict[str, Choice]] = {
     "reinforce": dict.fromkeys(("none", "zscore", "ema", "adaptive", "episode_filter", "filter_bank", "popart"),
@@ -93,6 +104,9 @@ CONDITIONS: dict[str, dict[str, dict]] = {
     "swap": {"swap": {"disturbance": {"name": "swap", "after": SWAPPED_AFTER}, "stop": False, "max_episodes": 400}},
 }
 """What is done to CartPole, by kind: noise and scale as in bsuite, the rest our own."""
+
+SLOWER_UNDER = ("noise 3", "noise 10", *CONDITIONS["shift"])
+"""The conditions under which the filter of episodes is run at a slower rate as well."""
 
 DISTURBED = {"actor_critic": tuple(CONDITIONS), "reinforce": ("noise", "shift", "swap")}
 """Which kinds of conditions each learner is put under."""
@@ -152,6 +166,17 @@ def controls(learner: str) -> tuple[str, ...]:
     return tuple(name for name in CONTROLS if learner != "reinforce" or name != "running_twice")
 
 
+def own(learner: str, names: Iterable[str]) -> dict[str, Choice]:
+    """Return the own settings of arms and controls, of those that the learner has."""
+    found = OWN[learner] | CONTROL_OWN[learner]
+    return {name: found[name] for name in names if name in found}
+
+
+def controlled(learner: str, **changes: object) -> Arms:
+    """Return the controls and the arms that they are held against, each at its own setting."""
+    return at(learner, own(learner, CONTROLLED), **changes)
+
+
 def factorial(learner: str, **changes: object) -> Arms:
     """Return every way to take a centre and a scale, from nowhere, the episode or the past, whose memory may fade."""
     bare = arm("none", learner, z_scored=False, **{"learning_rate": COMMON_RATES[learner], **changes})
@@ -163,17 +188,25 @@ def factorial(learner: str, **changes: object) -> Arms:
 
 def other_networks(learner: str, **changes: object) -> Arms:
     """Return five arms at their own settings with each of the other networks."""
-    settings = {name: OWN[learner][name] for name in LUNAR_ARMS}
+    settings = own(learner, LUNAR_ARMS)
     return {f"{name}, {title}": config for title, network in OTHER_NETWORKS.items()
             for name, config in at(learner, settings, **{**network, **changes}).items()}
 
 
-def disturbed(learner: str, kind: str, **changes: object) -> Arms:
+def disturbed(learner: str, kind: str, names: Iterable[str] = SHIFT_ARMS, **changes: object) -> Arms:
     """Return the arms at their own settings on the clean task, under each condition of a kind."""
-    settings = {name: OWN[learner][name] for name in SHIFT_ARMS}
+    settings = own(learner, names)
     return {f"{name}, {title}": config
             for title, condition in CONDITIONS[checks.choice("kind of condition", kind, CONDITIONS)].items()
             for name, config in at(learner, settings, **{**condition, **changes}).items()}
+
+
+def slower_filter(**changes: object) -> Arms:
+    """Return the filter of episodes with REINFORCE at the rate of the running Z-Score, where H2 compared rates too."""
+    rate, _ = OWN["reinforce"]["running"]
+    every = {title: config for kind in ("noise", "shift") for title, config
+             in disturbed("reinforce", kind, ("episode_filter",), **{"learning_rate": rate, **changes}).items()}
+    return {title: config for title, config in every.items() if title.partition(", ")[2] in SLOWER_UNDER}
 
 
 def short(task: str, learner: str, **changes: object) -> Arms:

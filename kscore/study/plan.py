@@ -39,6 +39,8 @@ FAIR_TUNING = Seeds(2000, 20)  # the setting of each arm of the fair fight is ch
 FAIR_RESULTS = Seeds(5000, 50)  # results of the fair fight on CartPole
 FAIR_FEWER = Seeds(5000, 30)  # under disturbances, on short tasks, and for what is descriptive
 LONGER_RESULTS = Seeds(5100, 30)  # after a swap of the actions, watched for longer
+CONTROL_RESULTS = Seeds(5200, 50)  # of the controls, and of the arms that they are held against
+CONTROL_LONGER = Seeds(5300, 30)  # the same after a swap of the actions
 ACROBOT_RESULTS = Seeds(5000, 20)
 FAIR_LUNAR_RESULTS = Seeds(5000, 20)
 
@@ -102,6 +104,13 @@ PARTS: dict[str, Declared] = {
     **{f"controls_tuning_{learner}": Declared(
         (17,), FAIR_TUNING, partial(contenders.grid, learner, names=contenders.controls(learner)))
        for learner in contenders.OWN},
+    **{f"controls_{learner}": Declared((17,), CONTROL_RESULTS, partial(contenders.controlled, learner))
+       for learner in contenders.OWN},
+    **{f"controls_{learner}_swap_longer": Declared(
+        (14,), CONTROL_LONGER, partial(contenders.disturbed, learner, "swap", contenders.CONTROLLED_SWAPPED,
+                                       max_episodes=contenders.WATCHED_LONGER))
+       for learner in contenders.DISTURBED},
+    "controls_reinforce_slower": Declared((14,), FAIR_FEWER, contenders.slower_filter),
     **{f"fair_tuning_lunarlander_{learner}": Declared(
         (17,), LUNAR_TUNING, partial(contenders.grid, learner, contenders.LUNAR_RATES, contenders.LUNAR_ARMS,
                                      "LunarLander-v3", both=("episode_filter",)))
