@@ -16,6 +16,7 @@ from kscore import figures
 from kscore.analysis import stats
 from kscore.analysis.stats import Interval, Survival, Times
 from kscore.figures import (
+    CONTROL_METHODS,
     EPISODE_METHODS,
     FAIR_METHODS,
     GROUP_METHODS,
@@ -127,7 +128,7 @@ def test_strokes_are_told_apart():
 
 
 VOCABULARIES = {"part II": METHODS, "episodes": EPISODE_METHODS, "relatives": RELATIVE_METHODS, "groups": GROUP_METHODS,
-                "wrappers": WRAPPER_METHODS, "fair fight": FAIR_METHODS}
+                "wrappers": WRAPPER_METHODS, "fair fight": FAIR_METHODS, "controls": CONTROL_METHODS}
 """Arms of two of them are never in one figure."""
 each_vocabulary = pytest.mark.parametrize("looks", VOCABULARIES.values(), ids=VOCABULARIES)
 
@@ -136,6 +137,7 @@ def test_every_arm_of_the_study_has_a_look():
     assert set(METHODS) == set(ARMS) and set(EPISODE_METHODS) == set(EPISODE_ARMS)
     assert set(RELATIVE_METHODS) == set(relatives("ppo")) and set(GROUP_METHODS) == set(FORMS)
     assert set(WRAPPER_METHODS) == set(TRIALS) and tuple(FAIR_METHODS) == contenders.ARMS
+    assert set(CONTROL_METHODS) == set(contenders.CONTROLLED)
     assert all(set(look) == {"label", "color", "linestyle", "marker"} for look in LOOKS.values())
 
 

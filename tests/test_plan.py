@@ -646,7 +646,7 @@ def test_a_chapter_means_its_parts(number):
     assert own and plan.chosen([f"{number:02}"]) == plan.chosen([str(number)]) == own
 
 
-BEYOND = ("episodes", "relatives", "continuous", "fair", "disturbed", "short")
+BEYOND = ("episodes", "relatives", "continuous", "fair", "controls", "disturbed", "short")
 REPLICATION = [name for name in PARTS if not name.startswith(BEYOND)]
 
 

@@ -26,7 +26,10 @@ def times(runs: pd.DataFrame, arm: object, criterion: str = "evaluation") -> Tim
 
 
 def step_times(runs: pd.DataFrame, arm: object) -> Times:
-    """Return the times of an arm in training steps, on a task that pays 1 per step: what each run had earned by then."""
+    """Return the times of an arm in training steps, on a task that pays 1 per step.
+
+    A return counts the steps of its episode there, so that a time is what the run had earned by then.
+    """
     chosen = _of(runs, arm)
     taken = [returns[:episodes].sum() for returns, episodes
              in zip(chosen.train_returns, chosen.evaluation, strict=True)]

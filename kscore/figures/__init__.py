@@ -22,6 +22,7 @@ from kscore.figures.sliders import explore
 from kscore.figures.style import (
     BLUE,
     BROWN,
+    CONTROL_METHODS,
     EPISODE_METHODS,
     FAIR_METHODS,
     GREEN,
@@ -47,8 +48,9 @@ from kscore.figures.style import (
 )
 from kscore.figures.tables import ended, factors, pairing, run_count, sentences, table, verdicts
 
-__all__ = ["BLUE", "BROWN", "EPISODE_METHODS", "FAIR_METHODS", "GREEN", "GREY", "GROUP_METHODS", "INK", "LOOKS",
-           "METHODS", "ORANGE", "PURPLE", "RED", "RELATIVE_METHODS", "SKY", "SPOKEN", "TEAL", "WRAPPER_METHODS",
-           "caption", "ended", "explore", "factors", "filter_film", "forest", "forest_grid", "forest_panels", "heat",
-           "label", "learning", "learning_panels", "live", "live_panel", "method", "multiverse", "pairing", "panels",
-           "run_count", "sentences", "show", "survival", "survival_panels", "table", "use_style", "verdicts"]
+__all__ = ["BLUE", "BROWN", "CONTROL_METHODS", "EPISODE_METHODS", "FAIR_METHODS", "GREEN", "GREY", "GROUP_METHODS",
+           "INK", "LOOKS", "METHODS", "ORANGE", "PURPLE", "RED", "RELATIVE_METHODS", "SKY", "SPOKEN", "TEAL",
+           "WRAPPER_METHODS", "caption", "ended", "explore", "factors", "filter_film", "forest", "forest_grid",
+           "forest_panels", "heat", "label", "learning", "learning_panels", "live", "live_panel", "method",
+           "multiverse", "pairing", "panels", "run_count", "sentences", "show", "survival", "survival_panels", "table",
+           "use_style", "verdicts"]

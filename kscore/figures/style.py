@@ -72,7 +72,13 @@ FAIR_METHODS: dict[str, dict[str, str]] = {  # the Z-Scores and the paper's filt
     "percentile_range": {"label": "percentile range", "color": VIOLET, "linestyle": (0, (6, 1, 1, 1, 1, 1)),
                          "marker": "h"},
 }
-LOOKS = METHODS | EPISODE_METHODS | RELATIVE_METHODS | GROUP_METHODS | WRAPPER_METHODS | FAIR_METHODS
+CONTROL_METHODS: dict[str, dict[str, str]] = {  # the filters of episodes beside what does the same without a filter
+    **{name: FAIR_METHODS[name] for name in ("running", "episode_filter", "filter_bank")},
+    "running_twice": METHODS["ema"] | {"label": "Z-Score, running, twice"},
+    "fading": METHODS["kscore"] | {"label": "fading mean and scale"},
+}
+LOOKS = (METHODS | EPISODE_METHODS | RELATIVE_METHODS | GROUP_METHODS | WRAPPER_METHODS | FAIR_METHODS
+         | CONTROL_METHODS)
 """The look of every arm, of whichever part."""
 
 SPOKEN = {
@@ -80,8 +86,9 @@ SPOKEN = {
     "ema": "the Z-Score by EMA", "kscore": "the K-Score stream", "adaptive": "the adaptive stream",
     "adaptive_refit": "the adaptive refit", "episode_filter": "the filter of episodes",
     "filter_bank": "the bank of filters", "popart": "PopArt", "percentile_range": "the percentile range",
+    "running_twice": "the running Z-Score, twice", "fading": "the fading mean and scale",
 }
-"""The arms of the fair fight in the middle of a sentence."""
+"""The arms of the fair fight and its controls in the middle of a sentence."""
 
 
 def use_style() -> None:
