@@ -95,6 +95,10 @@ IN_WORDS = {  # what the plan says of the arms of a part, and which those are; n
         ["running", "fading", "episode_filter", "filter_bank"],
     "running, fading, episode filter with the two actions swapped after episode 150, cap 1500, never stopped":
         ["running, swap", "fading, swap", "episode_filter, swap"],
+    "running at 0.01 under noise of deviation 3, 10; outliers; rewards times 10, plus 10 after episode 50":
+        [f"running, {condition}" for condition in ("noise 3", "noise 10", "outliers", "times 10", "plus 10")],
+    "fading and episode filter at 0.003, running at 0.01": ["fading", "episode_filter", "running"],
+    "running, twice, at 0.01, advantages not z-scored": ["running_twice"],
     "episode filter at 0.003 under noise of deviation 3, 10; outliers; rewards times 10, plus 10 after episode 50":
         [f"episode_filter, {condition}" for condition in ("noise 3", "noise 10", "outliers", "times 10", "plus 10")],
     "the eleven arms, each at its own setting": list(ELEVEN),
@@ -483,10 +487,22 @@ def test_the_arms_beside_the_controls_are_those_of_the_contest(learner):
             found["fading"], **contenders.CONDITIONS["swap"]["swap"] | {"max_episodes": 1500})
 
 
-def test_the_slower_filter_differs_from_the_one_under_noise_and_shifts_by_its_rate_alone():
-    usual = EVERY["disturbed_reinforce_noise"].configs | EVERY["disturbed_reinforce_shift"].configs
-    for title, config in EVERY["controls_reinforce_slower"].configs.items():
-        assert config == dataclasses.replace(usual[title], learning_rate=0.003) != usual[title]
+@pytest.mark.parametrize(("name", "rate", "parts"), [
+    ("reinforce_slower", 0.003, ("disturbed_reinforce_noise", "disturbed_reinforce_shift")),
+    ("reinforce_faster", 0.01, ("disturbed_reinforce_noise", "disturbed_reinforce_shift")),
+    ("reinforce_rates", None, ("controls_reinforce",)),
+])
+def test_arms_at_another_rate_differ_by_that_alone(name, rate, parts):
+    usual = {title: config for part in parts for title, config in EVERY[part].configs.items()}
+    for title, config in EVERY[f"controls_{name}"].configs.items():
+        other = {0.003: 0.01, 0.01: 0.003}[usual[title].learning_rate]
+        assert config == dataclasses.replace(usual[title], learning_rate=other) and rate in (None, other)
+
+
+def test_at_the_second_door_of_the_actor_critic_is_a_running_z_score():
+    door, = EVERY["controls_actor_critic_doors"].configs.values()
+    running = EVERY["controls_actor_critic"].configs["running"]
+    assert door == dataclasses.replace(running, advantage_normalizer=spelled_out("running")) != running
 
 
 @pytest.mark.parametrize("learner", ["reinforce", "ppo"])

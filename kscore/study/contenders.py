@@ -105,8 +105,8 @@ CONDITIONS: dict[str, dict[str, dict]] = {
 }
 """What is done to CartPole, by kind: noise and scale as in bsuite, the rest our own."""
 
-SLOWER_UNDER = ("noise 3", "noise 10", *CONDITIONS["shift"])
-"""The conditions under which the filter of episodes is run at a slower rate as well."""
+RATES_UNDER = ("noise 3", "noise 10", *CONDITIONS["shift"])
+"""The conditions under which arms are run at each other's rates as well."""
 
 DISTURBED = {"actor_critic": tuple(CONDITIONS), "reinforce": ("noise", "shift", "swap")}
 """Which kinds of conditions each learner is put under."""
@@ -201,12 +201,24 @@ def disturbed(learner: str, kind: str, names: Iterable[str] = SHIFT_ARMS, **chan
             for name, config in at(learner, settings, **{**condition, **changes}).items()}
 
 
-def slower_filter(**changes: object) -> Arms:
-    """Return the filter of episodes with REINFORCE at the rate of the running Z-Score, where H2 compared rates too."""
-    rate, _ = OWN["reinforce"]["running"]
+def at_rate_of(other: str, name: str, **changes: object) -> Arms:
+    """Return an arm with REINFORCE at another's own rate, under the conditions in which H2 compared rates as well."""
+    rate, _ = OWN["reinforce"][other]
     every = {title: config for kind in ("noise", "shift") for title, config
-             in disturbed("reinforce", kind, ("episode_filter",), **{"learning_rate": rate, **changes}).items()}
-    return {title: config for title, config in every.items() if title.partition(", ")[2] in SLOWER_UNDER}
+             in disturbed("reinforce", kind, (name,), **{"learning_rate": rate, **changes}).items()}
+    return {title: config for title, config in every.items() if title.partition(", ")[2] in RATES_UNDER}
+
+
+def exchanged_rates(**changes: object) -> Arms:
+    """Return the running Z-Score with REINFORCE at the rate of the arms that it is held against, and these at its."""
+    slower, faster = (dict.fromkeys(names, (rate, False)) for names, rate
+                      in ((("fading", "episode_filter"), 0.003), (("running",), 0.01)))
+    return at("reinforce", slower | faster, **changes)
+
+
+def second_door(**changes: object) -> Arms:
+    """Return the running Z-Score at both doors of the actor-critic, which tuning narrowly passed over."""
+    return at("actor_critic", {"running_twice": (0.01, False)}, **changes)
 
 
 def short(task: str, learner: str, **changes: object) -> Arms:

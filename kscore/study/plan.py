@@ -110,7 +110,12 @@ PARTS: dict[str, Declared] = {
         (14,), CONTROL_LONGER, partial(contenders.disturbed, learner, "swap", contenders.CONTROLLED_SWAPPED,
                                        max_episodes=contenders.WATCHED_LONGER))
        for learner in contenders.DISTURBED},
-    "controls_reinforce_slower": Declared((14,), FAIR_FEWER, contenders.slower_filter),
+    "controls_reinforce_slower": Declared(
+        (14,), FAIR_FEWER, partial(contenders.at_rate_of, "running", "episode_filter")),
+    "controls_reinforce_faster": Declared(
+        (14,), FAIR_FEWER, partial(contenders.at_rate_of, "episode_filter", "running")),
+    "controls_reinforce_rates": Declared((17,), CONTROL_RESULTS, contenders.exchanged_rates),
+    "controls_actor_critic_doors": Declared((17,), CONTROL_RESULTS, contenders.second_door),
     **{f"fair_tuning_lunarlander_{learner}": Declared(
         (17,), LUNAR_TUNING, partial(contenders.grid, learner, contenders.LUNAR_RATES, contenders.LUNAR_ARMS,
                                      "LunarLander-v3", both=("episode_filter",)))
@@ -121,7 +126,8 @@ PARTS: dict[str, Declared] = {
     **{f"fair_{learner}": Declared(
         (14, 17) if learner in contenders.DISTURBED else (17,), FAIR_RESULTS, partial(contenders.at, learner, settings))
        for learner, settings in contenders.OWN.items()},
-    **{f"fair_common_{learner}": Declared((17,), FAIR_RESULTS, partial(contenders.at, learner, settings))
+    **{f"fair_common_{learner}": Declared(
+        (14, 17) if learner == "reinforce" else (17,), FAIR_RESULTS, partial(contenders.at, learner, settings))
        for learner, settings in contenders.COMMON.items()},
     **{f"disturbed_{learner}_{kind}": Declared((14,), FAIR_FEWER, partial(contenders.disturbed, learner, kind))
        for learner, kinds in contenders.DISTURBED.items() for kind in kinds},
