@@ -1244,13 +1244,13 @@ against = {
     if row[f"{reading}_verdict"] == "holds"
 }
 found_faster = against & {"zscore", "running"}
+narrowly = bool(ahead_now) and set(ahead_now) <= set(by_a_thread)
 opening = (
     "Some of the paper's comparisons with a Z-Score hold." if found_faster else
     "At the settings of the paper and its files, in no comparison with a Z-Score that "
     "the paper makes was its filter found to be faster; at learning rates of their "
     f"own, asked afterwards, in {len(ahead_now)} of {len(over_z)}"
-    + ", by a thread" * (0 < len(ahead_now) == len(set(ahead_now) & set(by_a_thread)))
-    + "."
+    + ", and that narrowly" * narrowly + "."
 )
 aside = "" if found_faster else (
     "; what holds compares the filter with a simpler filter, or with no normalization "

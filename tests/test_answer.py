@@ -28,18 +28,22 @@ PLACES = [("README.md", "answer"), ("docs/index.md", "answer"), ("docs/answer.md
           *((page, name) for page in ("README.md", "docs/answer.md") for name in SOURCES)]
 
 
+def printed(notebook):
+    """All the words that a notebook shows below its code."""
+    return "\n".join(output.data.get("text/markdown", "") for cell in notebook.cells
+                     for output in cell.get("outputs", []) if "data" in output)
+
+
 @pytest.mark.parametrize(("page", "name"), PLACES)
 def test_a_page_says_what_a_chapter_printed(page, name):
-    printed = pages.blocks(SOURCES.get(name, REPORT).cells)[name]
+    block = pages.blocks(SOURCES.get(name, REPORT).cells)[name]
     found = pages.block(name).search((ROOT / page).read_text(encoding="utf-8"))
-    assert found[2].strip() == printed != ""
+    assert found[2].strip() == block != ""
 
 
 @pytest.mark.parametrize("name", ["00_start_here", "11_replication_report"])
 def test_a_chapter_quotes_what_others_printed(name):
-    cells = nbformat.read(NOTEBOOKS / f"{name}.ipynb", as_version=4).cells
-    shown = "\n".join(output.data.get("text/markdown", "") for cell in cells
-                      for output in cell.get("outputs", []) if "data" in output)
+    shown = printed(nbformat.read(NOTEBOOKS / f"{name}.ipynb", as_version=4))
     for block, source in SOURCES.items():
         text = pages.blocks(source.cells)[block]
         assert text in shown and text == chapters.printed(NAMES[block], block)
@@ -148,7 +152,7 @@ def test_what_is_said_of_short_tasks_is_what_the_archive_says():
 
 
 def test_where_a_filter_wins_is_what_the_archive_says():
-    """docs/answer.md, "Where a Kalman filter wins"."""
+    """docs/answer.md, "Where a Kalman filter wins, and whether it takes one"."""
     for learner in ("actor_critic", "reinforce"):
         swapped = study.runs(plan.part(f"disturbed_{learner}_swap_longer"))
         later = after_shift(swapped, after=contenders.SWAPPED_AFTER, threshold=475.0)
@@ -171,7 +175,7 @@ def words_on(runs, pairs):
 
 
 def test_that_it_need_not_be_a_kalman_filter_is_what_the_archive_says():
-    """docs/answer.md, "Where a Kalman filter wins"."""
+    """docs/answer.md, "Where a Kalman filter wins, and whether it takes one"."""
     clean = {learner: study.runs(plan.part(f"controls_{learner}")) for learner in contenders.OWN}
     swapped = {learner: after_shift(study.runs(plan.part(f"controls_{learner}_swap_longer")),
                                     after=contenders.SWAPPED_AFTER, threshold=475.0)
@@ -188,8 +192,39 @@ def test_that_it_need_not_be_a_kalman_filter_is_what_the_archive_says():
     assert bank.estimate < 1 < bank.high  # whose lead is gone
 
 
+def test_with_reinforce_the_lead_of_fading_goes_with_its_rate():
+    """docs/answer.md, "Where a Kalman filter wins, and whether it takes one"."""
+    own, exchanged = (study.runs(plan.part(f"controls_reinforce{which}")) for which in ("", "_rates"))
+    both = pd.concat([own, exchanged.assign(arm="exchanged " + exchanged.arm)])
+    for pair in (("fading", "exchanged running"), ("exchanged fading", "running")):
+        found = analysis.compare(both, *pair).factor
+        assert found.low < 1 < found.high
+
+
+def test_at_equal_rates_what_was_found_under_noise_and_shifts_comes_nearer_to_no_difference():
+    """docs/answer.md, "Where a Kalman filter wins, and whether it takes one"."""
+    for condition in ("noise 10", "outliers", "times 10"):
+        means = {}
+        for part in ("disturbed_reinforce_" + ("noise" if "noise" in condition else "shift"),
+                     "controls_reinforce_slower", "controls_reinforce_faster"):
+            found = analysis.restricted_means(study.runs(plan.part(part)))
+            means[part] = {arm: found.get(f"{arm}, {condition}") for arm in ("running", "episode_filter")}
+        usual, slower, faster = means.values()
+        own = usual["running"] / usual["episode_filter"]
+        for equal in (usual["running"] / slower["episode_filter"], faster["running"] / usual["episode_filter"]):
+            assert abs(np.log(equal)) < abs(np.log(own))
+
+
+def test_no_filter_is_said_to_cope_where_none_was_shown_to():
+    """The advice on noise, outliers and other units in chapter 17: one cell holds, with as large a lead when clean."""
+    said, = re.findall(r'Where "faster" holds, and the factor on the clean task: (.*?)\. Where the filter',
+                       printed(DISTURBED))
+    (where, lead, clean), = re.findall(r"(.*?): (\d\.\d\d) \[.*?\], clean (\d\.\d\d)", said)
+    assert where == "the filter of episodes, times 10, REINFORCE" and float(lead) < 1.1 * float(clean)
+
+
 def test_what_is_said_of_steps_is_what_the_archive_says():
-    """docs/answer.md, "Where a Kalman filter wins"."""
+    """docs/answer.md, "Where a Kalman filter wins, and whether it takes one"."""
     runs = study.runs(plan.part("fair_reinforce"))
     steps = {arm: analysis.step_times(runs, arm).time.mean() for arm in contenders.ARMS}
     assert min(steps, key=steps.get) == "running" and analysis.best(runs) == "episode_filter"
@@ -232,9 +267,7 @@ def test_the_arms_are_written_in_code_as_they_were_run():
 
 def test_the_filters_that_were_faster_are_those_that_are_named():
     """docs/answer.md, below the figure."""
-    printed = "\n".join(output.data.get("text/markdown", "") for cell in REPORT.cells
-                        for output in cell.get("outputs", []) if "data" in output)
-    faster = re.search(r"K-Scores in these panels, .* above it:\n\n((?:- .*\n?)+)", printed)[1]
+    faster = re.search(r"K-Scores in these panels, .* above it:\n\n((?:- .*\n?)+)", printed(REPORT))[1]
     assert re.findall(r"^- (.*?): K-Score, (.*?) \d", faster, re.MULTILINE) == [
         ("REINFORCE", "adaptive stream"), ("REINFORCE", "adaptive innovation"),
         *(("GAE, advantages not z-scored", name) for name in ("refit", "adaptive stream", "adaptive refit")),

@@ -12,6 +12,7 @@ BLUE, ORANGE, GREEN, RED, PURPLE, _, _, GREY, _, SKY = _PALETTE
 TEAL = "#00665c"  # instead of the palette's pink, which is too faint for a line
 BROWN = "#6b3000"  # darker than the palette's own, which is hard to tell from its orange
 VIOLET = "#cc44ff"
+OLIVE = "#6b6b00"
 INK = "#222222"
 
 METHODS: dict[str, dict[str, str]] = {
@@ -74,8 +75,8 @@ FAIR_METHODS: dict[str, dict[str, str]] = {  # the Z-Scores and the paper's filt
 }
 CONTROL_METHODS: dict[str, dict[str, str]] = {  # the filters of episodes beside what does the same without a filter
     **{name: FAIR_METHODS[name] for name in ("running", "episode_filter", "filter_bank")},
-    "running_twice": METHODS["ema"] | {"label": "Z-Score, running, twice"},
-    "fading": METHODS["kscore"] | {"label": "fading mean and scale"},
+    "running_twice": {"label": "Z-Score, running, at both doors", "color": RED, "linestyle": "-.", "marker": "d"},
+    "fading": {"label": "fading mean and scale", "color": OLIVE, "linestyle": "-", "marker": "p"},
 }
 LOOKS = (METHODS | EPISODE_METHODS | RELATIVE_METHODS | GROUP_METHODS | WRAPPER_METHODS | FAIR_METHODS
          | CONTROL_METHODS)
@@ -86,7 +87,7 @@ SPOKEN = {
     "ema": "the Z-Score by EMA", "kscore": "the K-Score stream", "adaptive": "the adaptive stream",
     "adaptive_refit": "the adaptive refit", "episode_filter": "the filter of episodes",
     "filter_bank": "the bank of filters", "popart": "PopArt", "percentile_range": "the percentile range",
-    "running_twice": "the running Z-Score, twice", "fading": "the fading mean and scale",
+    "running_twice": "the running Z-Score at both doors", "fading": "the fading mean and scale",
 }
 """The arms of the fair fight and its controls in the middle of a sentence."""
 
