@@ -75,7 +75,7 @@ FAIR_METHODS: dict[str, dict[str, str]] = {  # the Z-Scores and the paper's filt
 }
 CONTROL_METHODS: dict[str, dict[str, str]] = {  # the filters of episodes beside what does the same without a filter
     **{name: FAIR_METHODS[name] for name in ("running", "episode_filter", "filter_bank")},
-    "running_twice": {"label": "Z-Score, running, at both doors", "color": RED, "linestyle": "-.", "marker": "d"},
+    "running_twice": {"label": "Z-Score, running, at both doors", "color": VIOLET, "linestyle": "-.", "marker": "d"},
     "fading": {"label": "fading mean and scale", "color": OLIVE, "linestyle": "-", "marker": "p"},
 }
 LOOKS = (METHODS | EPISODE_METHODS | RELATIVE_METHODS | GROUP_METHODS | WRAPPER_METHODS | FAIR_METHODS
