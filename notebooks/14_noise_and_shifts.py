@@ -1028,6 +1028,9 @@ figures.caption(
     + "; ".join(f"{title}: {numbered(dict(came_again[learner]))}"
                 for learner, title in learners.items()) + ".")
 
+# %% [markdown]
+# In numbers:
+
 # %% tags=["hide-input"]
 figures.table(H5.rename_axis(["learner", "arm", "over"])).rename(
     index=learners | labels).style.set_caption(
