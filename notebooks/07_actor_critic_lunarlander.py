@@ -235,15 +235,9 @@ visible = {(criterion, arm): stats.detectable(analysis.times(runs, arm, criterio
            for criterion in analysis.CRITERIA for arm in ("running", "zscore")}
 
 # %% tags=["hide-input"]
-def in_words(factor: float) -> str:
-    """Return the smallest factor that is found, in words."""
-    if np.isnan(factor):
-        return "cannot be said, too few runs arrived"
-    return f"{factor:g}" if np.isfinite(factor) else f"more than {stats.FACTORS[-1]:g}"
-
-
 pd.DataFrame({f"by {criterion} returns": {
-    labels[arm]: in_words(visible[criterion, arm]) for arm in ("running", "zscore")}
+    labels[arm]: figures.least_factor(visible[criterion, arm])
+    for arm in ("running", "zscore")}
     for criterion in analysis.CRITERIA}).rename_axis("faster than")
 
 # %% [markdown]
@@ -540,8 +534,10 @@ Markdown("\n".join([
     f"{planned.factor['as released', 'training']:.2f} (p = "
     f"{planned['log-rank p']['as released', 'training']:.2f}).",
     "- By training returns, the smallest advantage that this design finds in four of "
-    f"five studies: {in_words(visible['training', 'running'])} times over the running "
-    f"Z-Score, {in_words(visible['training', 'zscore'])} over the per-episode one.",
+    f"five studies: "
+    f"{figures.least_factor(visible['training', 'running'])} times over the running "
+    f"Z-Score, {figures.least_factor(visible['training', 'zscore'])} over the "
+    "per-episode one.",
     f"- The two released settings, by training returns, n = {between.n}: factor "
     f"{between.factor:.2f}; both of them filter.",
     f"- By the evaluation criterion {runs.evaluation_arrived.sum()} of {len(runs)} "

@@ -500,8 +500,8 @@ figures.caption(
     "many episodes; a frame marks those that count as harmed. Of "
     f"{len(H1)}: " + ", ".join(f"{count} {word}" for word, count in tally.items())
     + f". Every arm is harmed by: {', '.join(by_all) or 'nothing'}. Further harm: "
-    + "; ".join(f"{spoken[arm]} by {', '.join(some)}"
-                for arm, some in further.items() if some) + ".",
+    + ("; ".join(f"{spoken[arm]} by {', '.join(some)}"
+                 for arm, some in further.items() if some) or "none") + ".",
     alt="A table of factors as coloured cells, eight arms by twelve conditions. Most "
     "lie near 1; the columns of noise 10 and of outliers are dark throughout, and so "
     "are some cells of no normalizer, the adaptive stream and the adaptive refit in "
@@ -721,13 +721,14 @@ Markdown(
     f"{len(H2) - len(held_cells) - sum(failed.values())} cannot be told. What could "
     f"have been found with {seeds} seeds, with a probability of 80 %, where times are "
     "as on the clean task: "
-    + "; ".join(f"with {title} a factor of {power[learner][0]:.2g} if it is tested "
-                f"alone (at 0.05), {power[learner][1]:.2g} at {level_used:.3f}"
+    + "; ".join(f"with {title} a factor of {figures.least_factor(power[learner][0])} "
+                "if it is tested alone (at 0.05), "
+                f"{figures.least_factor(power[learner][1])} at {level_used:.3f}"
                 for learner, title in called.items())
     + f". The second is the level at which the adjusted test works here, where "
-    f"{significant} of the {len(H2)} are significant. {len(threads)} verdicts hang by "
-    "a thread: had a bound or an adjusted p come out 0.01 higher or lower, as in "
-    "another draw of the bootstrap, they would be others. They are "
+    f"{significant} of the {len(H2)} are significant. A verdict *hangs by a thread* if "
+    "it would be another one had a bound or an adjusted p come out 0.01 higher or "
+    "lower, as in another draw of the bootstrap. Here: "
     + (", ".join(f"{spoken[arm]} under {condition} with {called[learner]}"
                  for learner, condition, arm in threads) or "none") + ".")
 
@@ -1300,7 +1301,8 @@ Markdown(
     + f"\n\nAfter the swap, back within {back_cap:,} episodes, of {seeds} runs with "
     "the actor-critic and with REINFORCE: "
     + ", ".join(f"{spoken[arm]} {' and '.join(map(str, back_of[arm]))}"
-                for arm in ("episode_filter", "zscore", "adaptive", reference))
+                for arm in ("episode_filter", "adaptive_refit", "zscore", "adaptive",
+                            reference))
     + f". \"Arrive\" counts runs of {seeds}, of the arm and of the reference; where "
     "few of the reference do, the factor would be smaller with a lower cap, and larger "
     "with a higher one.")

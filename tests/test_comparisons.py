@@ -48,6 +48,10 @@ def test_times_in_steps_are_what_was_earned_until_each_run_arrived_or_ended():
         found = analysis.step_times(frame_, "a")
         assert list(found.time) == [5050, 210, 465, 28]  # 1 + ... + 30 of the run that went on to 40
         assert list(found.arrived) == [False, False, True, False]
+    for paid in (-48.5, 0.0, 1.5):
+        elsewhere = BOTH.assign(train_returns=[np.full(10, paid)] * len(BOTH))
+        with pytest.raises(ValueError, match=f"^runs must be of a task that pays 1 per step, got a return of {paid:g}"):
+            analysis.step_times(elsewhere, "b")
 
 
 RETURNS = [[float(i) for i in range(1, 41)], [5.0] * 10 + [7.0], [2.0] * 60]

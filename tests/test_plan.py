@@ -372,12 +372,29 @@ def test_arms_of_the_fair_fight_differ_from_the_preset_only_where_they_normalize
     doors = {"normalizer": {"name": "zscore"}, "advantage_normalizer": None, "value_scale": None,
              "normalize_advantages": False}
     bare = dataclasses.replace(RunConfig.preset("CartPole-v1", learner), **doors)
-    for name in (*contenders.ARMS, *contenders.CONTROLS):
+    for name in (*contenders.ARMS, *contenders.controls(learner)):
         for z_scored in (False, True):
             arm = contenders.arm(name, learner, z_scored=z_scored)
             assert dataclasses.replace(arm, **doors) == bare and arm.normalize_advantages is z_scored
     with pytest.raises(ValueError, match="arm must be one of 'none', 'zscore', .*got 'nobody'"):
         contenders.arm("nobody", learner, z_scored=False)
+
+
+@pytest.mark.parametrize("made", [
+    lambda: contenders.controlled("dqn"), lambda: contenders.disturbed("dqn", "noise"),
+    lambda: contenders.factorial("dqn"), lambda: contenders.other_networks("dqn")])
+def test_an_unknown_learner_gets_a_sentence(made):
+    with pytest.raises(ValueError, match="^learner must be one of 'reinforce', 'actor_critic', .*, got 'dqn'"):
+        made()
+
+
+@pytest.mark.parametrize(("made", "got"), [
+    (lambda: contenders.own("ppo", ["nobody"]), "nobody"),
+    (lambda: contenders.at_rate_of("nobody", "running"), "nobody"),
+    (lambda: contenders.arm("running_twice", "reinforce", z_scored=False), "running_twice")])
+def test_an_arm_that_is_not_there_gets_a_sentence(made, got):
+    with pytest.raises(ValueError, match=f"^arm must be one of 'none', 'zscore', .*got '{got}'"):
+        made()
 
 
 def test_filters_over_episodes_and_controls_stand_at_both_doors_unless_advantages_are_z_scored_or_there_are_none():
@@ -387,6 +404,8 @@ def test_filters_over_episodes_and_controls_stand_at_both_doors_unless_advantage
                            ("fading", spelled_out("parts", centre="past", scale="past", fading=0.1))):
         for learner, z_scored, at_advantages in (
                 ("ppo", False, filtered), ("ppo", True, None), ("reinforce", False, None)):
+            if name not in (*contenders.ARMS, *contenders.controls(learner)):
+                continue
             arm = contenders.arm(name, learner, z_scored=z_scored)
             assert (arm.normalizer, arm.advantage_normalizer) == (filtered, at_advantages)
 

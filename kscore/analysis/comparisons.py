@@ -31,6 +31,10 @@ def step_times(runs: pd.DataFrame, arm: object) -> Times:
     A return counts the steps of its episode there, so that a time is what the run had earned by then.
     """
     chosen = _of(runs, arm)
+    earned = np.concatenate([*chosen.train_returns])
+    if np.any((earned < 1) | (earned % 1 > 0)):
+        raise ValueError("runs must be of a task that pays 1 per step, got a return of "
+                         f"{earned[(earned < 1) | (earned % 1 > 0)][0]:g}")
     taken = [returns[:episodes].sum() for returns, episodes
              in zip(chosen.train_returns, chosen.evaluation, strict=True)]
     return Times(np.array(taken), chosen.evaluation_arrived.to_numpy())

@@ -46,11 +46,11 @@ from kscore.figures.style import (
     show,
     use_style,
 )
-from kscore.figures.tables import ended, factors, pairing, run_count, sentences, table, verdicts
+from kscore.figures.tables import ended, factors, least_factor, pairing, run_count, sentences, table, verdicts
 
 __all__ = ["BLUE", "BROWN", "CONTROL_METHODS", "EPISODE_METHODS", "FAIR_METHODS", "GREEN", "GREY", "GROUP_METHODS",
            "INK", "LOOKS", "METHODS", "ORANGE", "PURPLE", "RED", "RELATIVE_METHODS", "SKY", "SPOKEN", "TEAL",
            "WRAPPER_METHODS", "caption", "ended", "explore", "factors", "filter_film", "forest", "forest_grid",
-           "forest_panels", "heat", "label", "learning", "learning_panels", "live", "live_panel", "method",
-           "multiverse", "pairing", "panels", "run_count", "sentences", "show", "survival", "survival_panels", "table",
-           "use_style", "verdicts"]
+           "forest_panels", "heat", "label", "learning", "learning_panels", "least_factor", "live", "live_panel",
+           "method", "multiverse", "pairing", "panels", "run_count", "sentences", "show", "survival",
+           "survival_panels", "table", "use_style", "verdicts"]

@@ -3,11 +3,12 @@
 import html
 from collections.abc import Iterable
 
+import numpy as np
 import pandas as pd
 from pandas.io.formats.style import Styler
 
 from kscore.analysis.claims import READINGS
-from kscore.analysis.stats import Interval
+from kscore.analysis.stats import FACTORS, Interval
 from kscore.analysis.verdicts import Verdict
 from kscore.figures.style import LOOKS
 from kscore.study.plan import Pairing
@@ -37,6 +38,17 @@ def _written(value: object, form: str) -> object:
 def factors(table: pd.DataFrame) -> list[tuple[str, Interval, str]]:
     """Return the rows of a forest plot from a table of comparisons (`analysis.against`)."""
     return [(LOOKS[arm]["label"], factor, arm) for arm, factor in table.factor.items()]
+
+
+def least_factor(factor: float) -> str:
+    """Return the least factor that a test would have found (`stats.detectable`), in words.
+
+    >>> least_factor(1.25), least_factor(float("inf"))
+    ('1.25', 'more than 10')
+    """
+    if np.isnan(factor):
+        return "cannot be said, too few runs arrived"
+    return f"{factor:g}" if np.isfinite(factor) else f"more than {FACTORS[-1]:g}"
 
 
 def run_count(runs: pd.DataFrame) -> str:

@@ -121,8 +121,9 @@ def arm(name: str, learner: str, *, z_scored: bool, env: str = "CartPole-v1", **
 
     PopArt gives the critic its units; with REINFORCE, which has none, it scores returns.
     """
-    checks.choice("arm", name, (*ARMS, *CONTROLS))
-    bare = replace(RunConfig.preset(env, learner), normalizer={"name": "none"}, normalize_advantages=z_scored,
+    preset = RunConfig.preset(env, learner)
+    checks.choice("arm", name, (*ARMS, *controls(learner)))
+    bare = replace(preset, normalizer={"name": "none"}, normalize_advantages=z_scored,
                    **changes)
     if name in TWICE:
         both = not z_scored and learner != "reinforce"
@@ -168,8 +169,9 @@ def controls(learner: str) -> tuple[str, ...]:
 
 def own(learner: str, names: Iterable[str]) -> dict[str, Choice]:
     """Return the own settings of arms and controls, of those that the learner has."""
+    checks.choice("learner", learner, OWN)
     found = OWN[learner] | CONTROL_OWN[learner]
-    return {name: found[name] for name in names if name in found}
+    return {name: found[name] for name in names if checks.choice("arm", name, (*ARMS, *CONTROLS)) in found}
 
 
 def controlled(learner: str, **changes: object) -> Arms:
@@ -179,7 +181,8 @@ def controlled(learner: str, **changes: object) -> Arms:
 
 def factorial(learner: str, **changes: object) -> Arms:
     """Return every way to take a centre and a scale, from nowhere, the episode or the past, whose memory may fade."""
-    bare = arm("none", learner, z_scored=False, **{"learning_rate": COMMON_RATES[learner], **changes})
+    rate = COMMON_RATES[checks.choice("learner", learner, COMMON_RATES)]
+    bare = arm("none", learner, z_scored=False, **{"learning_rate": rate, **changes})
     return {f"centre {centre}, scale {scale}{', fading' if fading else ''}":
             replace(bare, normalizer={"name": "parts", "centre": centre, "scale": scale, "fading": fading})
             for centre in PLACES for scale in PLACES
@@ -203,7 +206,7 @@ def disturbed(learner: str, kind: str, names: Iterable[str] = SHIFT_ARMS, **chan
 
 def at_rate_of(other: str, name: str, **changes: object) -> Arms:
     """Return an arm with REINFORCE at another's own rate, under the conditions in which H2 compared rates as well."""
-    rate, _ = OWN["reinforce"][other]
+    rate, _ = OWN["reinforce"][checks.choice("arm", other, ARMS)]
     every = {title: config for kind in ("noise", "shift") for title, config
              in disturbed("reinforce", kind, (name,), **{"learning_rate": rate, **changes}).items()}
     return {title: config for title, config in every.items() if title.partition(", ")[2] in RATES_UNDER}
