@@ -492,7 +492,8 @@ Markdown("\n\n".join([
     "<details><summary>What to use, and how sure that is</summary>",
     chapters.printed("17_a_fair_fight", "default"),
     chapters.printed("17_a_fair_fight", "choice"),
-    chapters.printed("14_noise_and_shifts", "situations"),
+    chapters.printed("14_noise_and_shifts", "advice"),
+    chapters.printed("17_a_fair_fight", "rule"),
     "</details>",
 ]))
 

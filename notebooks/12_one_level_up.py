@@ -90,7 +90,7 @@ archive: bool = True          # whether the archive of recorded runs is read fir
 rng = np.random.default_rng(seed)
 gamma = 0.99                          # discount, as released
 steps = {"Q": 1e-4, "R": 1e-2}        # the per-step filter, as released on CartPole
-ratio = 0.1                           # Q/R of the episode filter
+ratio = 0.1                           # Q/R of the filter of episodes
 places = {
     "cartpole_reinforce": "CartPole, REINFORCE",
     "cartpole_actor_critic": "CartPole, actor-critic",
@@ -542,7 +542,7 @@ ratios_of.reindex([pair for pair in order if pair in ratios_of.index])
 # ## The baseline that keeps the whole gradient
 #
 # In chapter 04 we saw which part of a baseline is harmless: the part that was settled before the action (4.4).
-# What is fixed before the episode keeps everything, even the frozen belief of a per-step filter; an *episode filter*, with one observation per episode, has such a belief by nature, and about the right thing.
+# What is fixed before the episode keeps everything, even the frozen belief of a per-step filter; a *filter of episodes*, with one observation per episode, has such a belief by nature, and about the right thing.
 # Its belief *before* the episode, $x_k^-$, was settled before every action of the episode.
 # Held against all of them, it keeps the whole expected gradient; nothing has to be measured for that.
 #
@@ -601,9 +601,9 @@ assert np.allclose(kept["posterior"].share, 1 - gain_then * (1 - kept["zscore"].
 # %% tags=["hide-input"]
 fig, ax = figures.panels(height=3.2)
 own = {"prior": {"color": figures.INK, "linestyle": (0, (1, 1)),
-                 "label": "episode filter, judged before"},
+                 "label": "filter of episodes, judged before"},
        "posterior": {"color": figures.TEAL, "linestyle": (0, (4, 2)),
-                     "label": "episode filter, judged after"}}
+                     "label": "filter of episodes, judged after"}}
 for kind in kinds:
     share, error = kept[kind]
     look = own[kind] if kind in own else figures.method(kind)
@@ -624,10 +624,10 @@ figures.caption(
     f"{kept_words['prior']}; after it {kept_words['posterior']}; the mean of the "
     f"episode {kept_words['zscore']}; the streamed per-step filter "
     f"{kept_words['kscore']}.",
-    alt="The share of the gradient kept against the step. The episode filter judged "
-    "before the episode stays at one and the running mean near it; judged after it, "
-    "it lies at about nine tenths; the mean of the episode near one half; the "
-    "streamed per-step filter decays towards a tenth.")
+    alt="The share of the gradient kept against the step. The filter of episodes, "
+    "judged before the episode, stays at one and the running mean near it; judged "
+    "after it, it lies at about nine tenths; the mean of the episode near one half; "
+    "the streamed per-step filter decays towards a tenth.")
 
 # %% [markdown]
 # The scale is settled before the episode, too.
@@ -779,7 +779,7 @@ figures.caption(
 #
 # Three questions, for each learner and rate:
 #
-# - **F1**, the main question: is the episode filter, on both doors (with REINFORCE on the returns, its only door), faster than the *better* of the Z-Score arms? The better one is chosen on these very seeds, which favours the Z-Scores.
+# - **F1**, the main question: is the filter of episodes, on both doors (with REINFORCE on the returns, its only door), faster than the *better* of the Z-Score arms? The better one is chosen on these very seeds, which favours the Z-Scores.
 # - **F2**: is it faster than the per-episode Z-Score as released?
 # - **F3**: is the form on both doors faster than the form on the returns alone, advantages z-scored? (Two things differ between them: the filter at the advantages, and that these are no longer z-scored.)
 
@@ -797,7 +797,7 @@ every = pd.concat(cells.values())
 Markdown(f"{figures.run_count(every)}.")
 
 # %% [markdown]
-# **Predict the plot.** The plan expected F2 to hold at 0.003 with every learner, and said of F1: if it holds in at most two of the eight cells, the episode filter is one more normalizer and not a better one. What is your guess?
+# **Predict the plot.** The plan expected F2 to hold at 0.003 with every learner, and said of F1: if it holds in at most two of the eight cells, the filter of episodes is one more normalizer and not a better one. What is your guess?
 
 # %%
 def asked(frame: pd.DataFrame) -> dict[str, tuple[str, str]]:
@@ -873,12 +873,12 @@ WORDS = [str(verdict) for verdict in verdicts.Verdict]
 tally = {question: ", ".join(f"{word} in {count(question, word)}" for word in WORDS)
          for question in ("F1", "F2", "F3")}
 figures.caption(
-    "How many times as fast the episode filter is as the arm it is compared with "
+    "How many times as fast the filter of episodes is as the arm it is compared with "
     "(95 % intervals; to the right of 1 it is faster; mark and colour show the other "
     "arm). " + ". ".join(f"{question}: {words}" for question, words in tally.items())
     + ".",
     alt="Two forest plots, one for each learning rate: the improvement factor of the "
-    "episode filter in each question and learner, with its interval and a line at "
+    "filter of episodes in each question and learner, with its interval and a line at "
     "one. " + ". ".join(f"{question}: {words}" for question, words in tally.items()))
 
 # %% [markdown]
@@ -891,8 +891,8 @@ Markdown(
     f"The plan expected F2 to hold at 0.003 with all {len(learners)} learners; it "
     f"holds with {expected_f2}. F1 holds in {count('F1', 'holds')} of {len(cells)} "
     f"cells, does not hold in {count('F1', 'does not hold')}, and cannot be told in "
-    f"{count('F1', 'cannot be told')}. By the plan's own rule the episode filter is "
-    + ("more than one more normalizer." if enough else
+    f"{count('F1', 'cannot be told')}. By the plan's own rule the filter of episodes "
+    "is " + ("more than one more normalizer." if enough else
        "**one more normalizer and not a better one**."))
 
 # %% [markdown]
@@ -1166,7 +1166,7 @@ for pair in ((0.01, 0.5), (0.1, 0.02), (3.0, 0.01)):
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# **Exercise 4 (open: train a small study).** All arms had one ratio, at both doors. Vary it: train PPO at 0.003 with the episode filter on both doors, `plan.part("episodes_ppo_slower").configs["episode_both"]`, with some ratios, on some seeds, for a fixed number of episodes, and return the mean evaluation return of each run. A configuration holds the options of the two doors in `normalizer` and `advantage_normalizer`; change the ratio in both.
+# **Exercise 4 (open: train a small study).** All arms had one ratio, at both doors. Vary it: train PPO at 0.003 with the filter of episodes on both doors, `plan.part("episodes_ppo_slower").configs["episode_both"]`, with some ratios, on some seeds, for a fixed number of episodes, and return the mean evaluation return of each run. A configuration holds the options of the two doors in `normalizer` and `advantage_normalizer`; change the ratio in both.
 # Then set `ahead` to the share of the seeds 3900, 3901 and 3902 on which the ratio 1 has the higher mean than 0.01 over twelve episodes. (And try more seeds and episodes: does the share settle?)
 
 # %% tags=["stub"]
@@ -1240,7 +1240,7 @@ Markdown(
     f"{kurtosis['LunarLander']:.1f}). "
     "Held against the belief from before it, an episode keeps its whole expected "
     "gradient. "
-    f"As a normalizer on CartPole (n = {seeds} per arm) the episode filter was "
+    f"As a normalizer on CartPole (n = {seeds} per arm) the filter of episodes was "
     "faster than the per-episode Z-Score as released in "
     f"{count('F2', 'holds')} of {len(cells)} cells of learner and rate, but faster "
     f"than the better of all Z-Scores only in {f1['holds']}; in "

@@ -29,7 +29,7 @@
 #
 # A Kalman filter has two knobs: the variance of the drift, $Q$, and that of the noise, $R$.
 # The paper sets both by hand, or by a grid search, and names that as the first limitation of its method: nothing in it finds them automatically.
-# In chapter 12 the episode filter had one setting for every task, $Q/R = 0.1$, although the recorded runs asked for ratios that lie decades apart.
+# In chapter 12 the filter of episodes had one setting for every task, $Q/R = 0.1$, although the recorded runs asked for ratios that lie decades apart.
 #
 # One might expect the problem to solve itself.
 # The model says how likely any series is under any $Q$ and $R$; so take those under which it is most likely, and go on learning them while the data come in.
@@ -837,7 +837,7 @@ figures.caption(
 #
 # **Outliers.** Now three in a hundred observations are off by ten deviations.
 # One such value makes two large differences of opposite sign, which is just what noise does: $R$ is overestimated, the ratio falls, and the filter becomes slow.
-# The option `robust` of the episode filter moves a value that is more than three deviations off to three deviations, before anything learns from it; the deviations are those that it has seen so far.
+# The option `robust` of the filter of episodes moves a value that is more than three deviations off to three deviations, before anything learns from it; the deviations are those that it has seen so far.
 
 # %%
 length, some = 300, min(streams // 5, 40)
@@ -850,7 +850,7 @@ level_of["with"] = level_of["without"] + far_off
 
 # %%
 def through(z: np.ndarray, **options) -> tuple[np.ndarray, np.ndarray]:
-    """Send a series through an episode filter, one value per episode.
+    """Send a series through a filter of episodes, one value per episode.
 
     Return its ratio after, and its centre for, each episode but the first.
     """
@@ -866,7 +866,7 @@ def through(z: np.ndarray, **options) -> tuple[np.ndarray, np.ndarray]:
 
 # %%
 def of_bank(z: np.ndarray, **options) -> float:
-    """Return the ratio that the bank of an episode filter ends with."""
+    """Return the ratio that a bank of filters of episodes ends with."""
     return through(z, noise="bank", **options)[0][-1]
 
 
@@ -915,7 +915,7 @@ figures.caption(
 # %% [markdown]
 # ## What learning the noise does to training
 #
-# The question of the plan, F4: on CartPole, with four learners and two learning rates, is an episode filter that finds its own ratio **as good as** one with the fixed ratio 0.1?
+# The question of the plan, F4: on CartPole, with four learners and two learning rates, is a filter of episodes that finds its own ratio **as good as** one with the fixed ratio 0.1?
 # Two forms find their own, each at both doors (with REINFORCE at the returns, the only door it has): *learned*, which follows the moments with forgetting, and the *bank*.
 #
 # "No significant difference" would not answer this, because a small study finds no difference between anything.

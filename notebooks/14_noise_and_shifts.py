@@ -295,6 +295,9 @@ figures.caption(
     alt="Relative errors of seven centres under four conditions, on a logarithmic "
     f"axis. Nearest of the five that remember: {nearest_told}.")
 
+# %% [markdown]
+# And run by run: is a centre nearer than the running mean, which chases nothing?
+
 # %% tags=["hide-input"]
 chasers = [arm for arm in followers if arm != reference]
 nearer = {arm: [int(np.sum(missed[condition, arm] < missed[condition, reference]))
@@ -583,22 +586,26 @@ threads = analysis.delicate(asked)  # whose verdicts a little would turn
 
 # %% tags=["hide-input"]
 cells = list(dict.fromkeys((learner, condition) for learner, condition, _ in asked))
-fig, axes = figures.panels(1, 4, height=6.4, width=10.0, sharey=True, sharex=True)
+rows = [place + (learner == "reinforce")            # a gap between the two learners
+        for place, (learner, _) in enumerate(cells)]
+fig, axes = figures.panels(1, 4, height=6.6, width=10.0, sharey=True, sharex=True)
 for ax, arm in zip(axes, kalman, strict=True):
     look = figures.method(arm, marker=True)
     ax.axvline(1, color=figures.INK, linewidth=1, linestyle=":")
-    for place, cell in enumerate(cells):
+    for place, cell in zip(rows, cells, strict=True):
+        ax.axhline(place, color=figures.GREY, linewidth=0.6, alpha=0.3, zorder=0)
         factor = asked[*cell, arm].factor
         ax.plot([factor.low, factor.high], [place, place], color=look["color"])
         told = (H2["adjusted p"][*cell, arm] < stats.ALPHA
                 and not factor.low <= 1 <= factor.high)
         ax.plot(factor.estimate, place, color=look["color"], marker=look["marker"],
-                markersize=7, markerfacecolor=look["color"] if told else "white")
+                markersize=10 if look["marker"] == "*" else 7,
+                markerfacecolor=look["color"] if told else "white")
     figures.label(ax, labels[arm].replace(", ", ",\n"), "", "")
 axes[0].set_xscale("log", base=2)
 axes[0].set_xticks([0.25, 0.5, 1, 2], ["0.25", "0.5", "1", "2"])
-axes[0].set_yticks(range(len(cells)), [f"{condition}, {learners[learner]}"
-                                       for learner, condition in cells])
+axes[0].set_yticks(rows, [f"{condition}, {learners[learner]}"
+                          for learner, condition in cells])
 axes[0].invert_yaxis()
 fig.supxlabel(f"improvement factor over the running Z-Score (n = {seeds} per arm)",
               fontsize=10)
@@ -895,7 +902,7 @@ figures.table(H4.rename_axis(["learner", "arm"])).rename(
 # %%
 def ahead_after_swap(arm: str) -> list[str]:
     """Return the learners with which an arm came back faster than the reference."""
-    return [learners[learner] for learner in learners
+    return [called[learner] for learner in learners
             if H4.verdict[learner, arm] == "holds"]
 
 
@@ -991,12 +998,13 @@ Markdown(
     "that.\n\n(Looked at after the fact; nothing is adjusted.)")
 
 # %% [markdown]
+# With the actor-critic the arms that rescale their advantages are those that came back most often, so that there what a normalizer does to the returns cannot be told apart from what stands at the advantages.
 # With REINFORCE, which has no advantages, the lead of the filter of episodes over an arm of the same rate remains, and so it does among the runs that had learned. The smaller leads are less certain. And `none`, which has no memory to hold it back, was not seen to come back more often than the running Z-Score: a memory of better times is not all that there is to it. The runs that did not come back had also seen fewer steps; whether they would come back if they were left alone for longer is unknown.
 
 # %% [markdown]
 # ### Is it the filter? (family H5)
 #
-# What would a plainer memory do? *Fading* is a mean and a scale of earlier episodes in which the newest has a weight of at least 0.1, at the same doors as the filter of episodes. It is what a filter with a small *Q/R* becomes once it has settled (14.2), without all the rest; [17](17_a_fair_fight.ipynb) has it as a control, and its tuning. The plan, extended once more when all of this had been seen, runs the swap again on fresh seeds: does fading come back faster than the running Z-Score, and the filter of episodes faster than fading? Four comparisons, one family. It expects the first with both learners and the second with neither. (That is no guess: trials without any tuning had pointed the same way.)
+# What would a plainer memory do? *Fading* is a mean and a scale of earlier episodes in which the newest has a weight of at least 0.1, at the same doors as the filter of episodes. It is what a filter with a small *Q/R* becomes once it has settled (14.2), without all the rest; [17](17_a_fair_fight.ipynb) has it as a control, and its tuning. The plan, extended once more when all of this had been seen, runs the swap again on fresh seeds: does fading come back faster than the running Z-Score, and the filter of episodes faster than fading? Four comparisons, one family.
 #
 # **Predict the plot.** Where will the line of the fading mean and scale lie?
 
@@ -1050,7 +1058,8 @@ Markdown(
     "What the plan expected:\n\n"
     + "\n".join(f"- {words[0].upper()}{words[1:]}: {'met' if met else 'not met'}."
                 for words, met in H5_expected.items())
-    + "\n\nVerdicts that hang by a thread: "
+    + "\n\nThat was no guess: trials without any tuning had pointed the same way. "
+    "Verdicts that hang by a thread: "
     + (", ".join(f"{spoken[arm]} over {spoken[over]} with {called[learner]}"
                  for learner, arm, over in analysis.delicate(compared_steps)) or "none")
     + ".")
@@ -1238,21 +1247,20 @@ Markdown(
 
 # %%
 def fastest(frame: pd.DataFrame, over: str, told: dict, *, count: bool = False) -> str:
-    """Return the arm with the fewest episodes, its factor, and whether it was shown.
+    """Return three cells: the arm with the fewest episodes, its factor, its verdict.
 
     Where few runs of the reference arrive, the factor depends on the cap; then the runs
     that arrived are counted.
     """
     best = analysis.best(frame)
-    shown = sum(word == "holds" for word in told.values())
-    before = "" if shown else "none shown; fewest: "
     if best == over:
-        return f"{before}{spoken[best]} itself"
+        return f"{spoken[best]} | 1 | it is the reference"
     found = analysis.compare(frame, best, over)
-    arrived = f" ({found.arrived[0]} and {found.arrived[1]} arrive)" * count
+    arrived = f"; {found.arrived[0]} and {found.arrived[1]} arrive" * count
     word = told.get(best, "not asked")
-    after = f" (shown for {shown} others)" if shown and word != "holds" else ""
-    return f"{before}{spoken[best]}{arrived}, {found.factor:.2f}: {word}{after}"
+    shown = sum(one == "holds" for one in told.values())
+    after = f"; holds for {shown} others" if shown and word != "holds" else ""
+    return f"{spoken[best]} | {found.factor:.2f}{arrived} | {word}{after}"
 
 
 def fastest_under(learner: str, condition: str, kind: str) -> str:
@@ -1280,35 +1288,112 @@ disturbances = {
     "times 10": ("shift", "rewards times 10 after episode 50"),
     "plus 10": ("shift", "rewards plus 10 after episode 50")}
 
+# %% [markdown]
+# Who took the fewest episodes in each situation? Under disturbances the reference is the running Z-Score, on short tasks the per-episode one.
+
 # %% tags=["block:situations", "hide-input"]
-def row(words: str, cell, *given) -> str:
-    """Return a row of the table: a situation, and a cell for each learner."""
-    return f"| {words} | {' | '.join(cell(learner, *given) for learner in learners)} |"
+def rows_of(words: str, cells_of, *given) -> list[str]:
+    """Return the rows of a situation, one for each learner."""
+    return [f"| {words}, {title} | {cells_of(learner, *given)} |"
+            for learner, title in learners.items()]
 
 
-back_of = {arm: [came_back(learner)[arm] for learner in learners] for arm in arms}
-told_rows = [row(words, fastest_under, condition, kind)
-             for condition, (kind, words) in disturbances.items()]
-told_rows.append(row("the two actions swapped: until a run arrives again",
-                     fastest_after_swap))
-short_rows = [row(task_names[task], fastest_on, task) for task in timed]
-columns_told = " | ".join(learners.values())
+told_rows = [row for condition, (kind, words) in disturbances.items()
+             for row in rows_of(words, fastest_under, condition, kind)]
+told_rows += rows_of("the two actions swapped, until a run is back", fastest_after_swap)
+short_rows = [row for task in timed for row in rows_of(task_names[task], fastest_on,
+                                                       task)]
 Markdown(
-    f"| CartPole, disturbed: factor over the running Z-Score | {columns_told} |\n"
-    "|---|---|---|\n" + "\n".join(told_rows)
-    + "\n\n| short episodes: factor over the per-episode Z-Score | "
-    f"{columns_told} |\n|---|---|---|\n" + "\n".join(short_rows)
-    + f"\n\nAfter the swap, back within {back_cap:,} episodes, of {seeds} runs with "
-    "the actor-critic and with REINFORCE: "
-    + ", ".join(f"{spoken[arm]} {' and '.join(map(str, back_of[arm]))}"
-                for arm in ("episode_filter", "adaptive_refit", "zscore", "adaptive",
-                            reference))
-    + f". \"Arrive\" counts runs of {seeds}, of the arm and of the reference; where "
+    "| CartPole, disturbed | fewest episodes | factor over the running Z-Score "
+    "| \"faster\" |\n|---|---|---|---|\n" + "\n".join(told_rows)
+    + "\n\n| short episodes | fewest episodes | factor over the per-episode Z-Score "
+    "| \"faster\" |\n|---|---|---|---|\n" + "\n".join(short_rows)
+    + f"\n\n\"Arrive\" counts runs of {seeds}, of the arm and of the reference. Where "
     "few of the reference do, the factor would be smaller with a lower cap, and larger "
     "with a higher one.")
 
 # %% [markdown]
-# The arm that happens to be fastest on thirty seeds is partly lucky. "None shown" means that no arm was shown to be faster than the reference; then the arm with the fewest episodes is named for what it is worth. Where a cell says "not asked", the interval is all there is.
+# The arm that happens to be fastest on thirty seeds is partly lucky, and where the last column says "not asked" the interval is all there is. Whoever has to choose wants to know something else: what to do, by how much it helps, and how sure that is.
+
+# %%
+def tallied(conditions: list[str]) -> str:
+    """Return how often a filter was found faster or slower than the reference."""
+    asked_there = [name for name in H2.index if name[1] in conditions]
+    faster = [name for name in asked_there if H2.verdict[name] == "holds"]
+    slower = sum(H2.factor[name].high < 1 and H2["adjusted p"][name] < stats.ALPHA
+                 for name in asked_there)
+    named = "; ".join(
+        f"{H2.factor[learner, condition, arm]:.2f} against "
+        f"{ahead_clean[learner, arm]:.2f} on the clean task"
+        for learner, condition, arm in faster)
+    return (f"a filter was found faster in {len(faster)} of {len(asked_there)} "
+            f"comparisons{f' ({named})' if named else ''}, slower in {slower}")
+
+
+def words_of(words: list[str]) -> str:
+    """Return the verdicts with both learners, in few words if they are all alike."""
+    alike = len(set(words)) == 1
+    return f"{words[0]} with both learners" if alike else ", ".join(words)
+
+
+def over_reference(arm: str, frames: dict[str, pd.DataFrame]) -> str:
+    """Return the factors of an arm over the running Z-Score, by learner."""
+    return " and ".join(f"{analysis.compare(frame, arm, reference).factor:.2f}"
+                        for frame in frames.values())
+
+
+def arrived_on(task: str, *some: str) -> str:
+    """Return how many runs of some arms arrive on a short task, with each learner."""
+    count = {learner: short[task, learner].groupby("arm").evaluation_arrived.sum()
+             for learner in learners}
+    return ", ".join(f"{spoken[arm]} "
+                     + " and ".join(str(count[learner][arm]) for learner in learners)
+                     for arm in some)
+
+# %% tags=["block:advice", "hide-input"]
+units = [*contenders.CONDITIONS["scale"], "times 10", "plus 10"]
+with_outliers = {learner: under(learner, "shift", "outliers") for learner in learners}
+to_be_found = " and ".join(figures.least_factor(power[learner][1])
+                           for learner in learners)
+no_lead = (f"tested; leads of {to_be_found} would be found 4 times in 5, at the pace of "
+           "the clean task")
+after_change = [*(H4.verdict[learner, "episode_filter"] for learner in learners),
+                *(H5.verdict[learner, "fading", reference] for learner in learners)]
+advice = [
+    ("rewards come with noise", '`"running"`',
+     tallied(list(contenders.CONDITIONS["noise"])), no_lead),
+    ("rewards change their units, or their zero", '`"running"` or `"episode"`',
+     tallied(units), no_lead),
+    ("rewards have outliers", 'perhaps `"zscore"`',
+     f"over `\"running\"`: {over_reference('zscore', with_outliers)}; every arm "
+     "was harmed", "not asked"),
+    ("the task itself may change",
+     '`"episode"` or `"parts", fading=0.1`, with a critic at the advantages, too',
+     "until it is back, over `\"running\"`: `\"episode\"` "
+     f"{over_reference('episode_filter', returned)}, `\"parts\"` "
+     f"{over_reference('fading', controlled)}",
+     f"{words_of(after_change)}; one change was tried, and which part of an arm does "
+     "it is not known"),
+    ("episodes have one step", '`"running"` or `"none"`; not `"zscore"`',
+     f"bandit, runs of {seeds} that arrive: "
+     f"{arrived_on('bandit', reference, 'none', 'zscore')}",
+     words_of([H3.verdict["bandit", learner, reference] for learner in learners])),
+    ("episodes have a few steps, and seldom pay",
+     '`"running"` or `"none"`; neither `"zscore"` nor `"episode"`',
+     "dry lake: " + arrived_on("drylake", reference, "none", "zscore",
+                               "episode_filter"),
+     words_of([H3.verdict["drylake", learner, reference] for learner in learners])),
+]
+Markdown(
+    "| if | use | by how much | how sure |\n|---|---|---|---|\n"
+    + "\n".join(f"| {' | '.join(one)} |" for one in advice)
+    + f"\n\nPairs of numbers belong to the actor-critic and to REINFORCE, n = {seeds} "
+    "per arm. \"Holds\": found faster, by a planned test and with an interval above 1; "
+    "in the last two rows that is `\"running\"` over `\"zscore\"`. \"Not asked\": no "
+    "test was planned, and the interval is all there is.")
+
+# %% [markdown]
+# The middle column has numbers of the runs; what to make of them, the second column, was written after they had been seen. Row by row:
 #
 # - Under *noise* nothing was found that copes better than a running Z-Score, and with REINFORCE the filter of episodes, at its own rate, was slower under strong noise and under outliers.
 # - When rewards change their *units*, or their zero, one cell says "holds", by about the lead that the arm has on the clean task. At equal rates that lead shrinks to a tenth or a little more.

@@ -109,7 +109,7 @@ source = "cartpole_actor_critic"               # whose recorded episodes are sco
 # | method | follows | forgets | acts on | subtracts a centre | needs |
 # |---|---|---|---|---|---|
 # | Z-Score, per episode | mean and deviation of one episode | everything, each time | returns | yes | long episodes |
-# | episode filter (chapter 12) | level and log square of the episodes | by a Kalman gain | returns, advantages | yes | a ratio $Q/R$ |
+# | filter of episodes (chapter 12) | level and log square of the episodes | by a Kalman gain | returns, advantages | yes | a ratio $Q/R$ |
 # | PopArt | mean and mean square of the targets | moving average | the critic's last layer, and the units of the advantages | yes | the last layer of a critic; a rate |
 # | percentile range | 5th and 95th percentile of the returns | moving average | returns (DreamerV3: advantages) | no | a rate; a critic for the centre; a floor of 1 |
 # | reward scaling | variance of a discounted sum | never | rewards | no | $\gamma$; to know when an episode ends |
@@ -177,7 +177,7 @@ with torch.no_grad():
 assert torch.allclose(after, before, rtol=0, atol=1e-6)
 
 # %% [markdown]
-# In the library that is `Units`, which takes its centre and scale from any normalizer that has one of each for a whole episode: from PopArt's moving averages, or from the episode filter of chapter 12, which is then "PopArt by the episode filter".
+# In the library that is `Units`, which takes its centre and scale from any normalizer that has one of each for a whole episode: from PopArt's moving averages, or from the filter of episodes of chapter 12, which is then "PopArt by the filter of episodes".
 # Fed with eight episodes of very different lengths, neither changes a value:
 
 # %%
@@ -365,7 +365,7 @@ scores["reward_scale"] = [discounted_returns(wrapper(np.ones(n)).tolist(), gamma
 
 # %% tags=["hide-input"]
 words = {name: look["label"] for name, look in figures.RELATIVE_METHODS.items()}
-words["episode_both"] = "K-Score of episodes"
+words["episode_both"] = "filter of episodes"
 shown = {"early episode": 2, "in the middle": len(lengths) // 2,
          "the longest": int(lengths.argmax())}
 fig, axes = figures.panels(1, 3, height=3.6, width=9.0, sharey=True)
@@ -393,7 +393,7 @@ figures.caption(
 # %% [markdown]
 # Three of the methods have no centre: under them every step of CartPole is a good one, and it is left to a critic to say which were better than expected. Without a critic they make all actions more likely, and only the difference between the sizes teaches.
 # The per-episode Z-Score has a centre in each episode, so that the late steps come out negative in every one of them, however well it went (one more complaint that users have, and the subject of chapter 03).
-# PopArt and the episode filter compare an episode with those before it, so that a long episode can be good as a whole.
+# PopArt and the filter of episodes compare an episode with those before it, so that a long episode can be good as a whole.
 
 # %% [markdown]
 # ## What users complain of
@@ -425,7 +425,7 @@ centred = {"Gymnasium's rewards": [discounted_returns(own.tolist(), gamma)
                                    for own in theirs["Gymnasium"][1:]]}
 for name in ("popart", "episode"):
     normalizer = normalizers.make(name)
-    centred[f"returns, {'PopArt' if name == 'popart' else 'episode filter'}"] = [
+    centred[f"returns, {'PopArt' if name == 'popart' else 'filter of episodes'}"] = [
         normalizer(cartpole_returns(len(own))) for own in raw][1:]
 shown_to = {name: np.concatenate(own) for name, own in centred.items()}
 
@@ -450,8 +450,8 @@ figures.caption(
     "Share above zero: " + "; ".join(f"{name} {np.mean(values > 0):.0%}"
                                      for name, values in shown_to.items()) + ".",
     alt="Three horizontal bars around their medians: the returns of Gymnasium's scaled "
-    "rewards lie above zero throughout, the scores of PopArt and of the episode filter "
-    "on both sides of it.")
+    "rewards lie above zero throughout, the scores of PopArt and of the filter of "
+    "episodes on both sides of it.")
 
 # %% [markdown]
 # ### "The first rewards are enormous"
@@ -477,7 +477,7 @@ calmer = np.concatenate([mended(raw[0]), mended(raw[1])])
 # %% tags=["hide-input"]
 fig, ax = figures.panels(height=2.8)
 at = np.arange(1, len(first_rewards) + 1)
-ax.plot(at, first_rewards, color=figures.PURPLE, linestyle=":", marker="P",
+ax.plot(at, first_rewards, color=figures.GREEN, linestyle="-.", marker="^",
         label="Gymnasium")
 ax.plot(at, calmer, color=figures.TEAL, marker="<", markersize=4,
         label="the start counts for one observation")
@@ -537,7 +537,7 @@ leaks = {
 # %% tags=["hide-input"]
 fig, axes = figures.panels(1, 2, height=3.2, width=9.0)
 for ax, (title, (gymnasiums, sb3s)) in zip(axes, leaks.items(), strict=True):
-    ax.plot(gymnasiums["sum"], color=figures.PURPLE, linestyle="--", label="Gymnasium")
+    ax.plot(gymnasiums["sum"], color=figures.GREEN, linestyle="-.", label="Gymnasium")
     ax.plot(sb3s["sum"], color=figures.TEAL, linewidth=1,
             label="Stable-Baselines3")
     for end in np.flatnonzero(sb3s.ended):
@@ -642,7 +642,7 @@ def waited(ratio: np.ndarray) -> int | None:
 fig, ax = figures.panels(height=3.2)
 for name, ratio in louder_by.items():
     look = figures.method("episode_both" if name == "episode" else name)
-    label = {"reward_scale": "Gymnasium's wrapper", "episode": "episode filter"}
+    label = {"reward_scale": "Gymnasium's wrapper", "episode": "filter of episodes"}
     ax.plot(np.arange(-BEFORE, AFTER), ratio,
             **look | {"label": label.get(name, look["label"])})
 ax.axhspan(0.9, 1.1, color=figures.GREY, alpha=0.3, linewidth=0)
@@ -662,7 +662,7 @@ def in_words(name: str) -> str:
 
 
 forgetting = {"Gymnasium's wrapper": "reward_scale", "PopArt": "popart",
-              "percentile range": "percentile", "episode filter": "episode"}
+              "percentile range": "percentile", "filter of episodes": "episode"}
 figures.caption(
     "Size of the scores with the change over that without it; the band is within a "
     "tenth. Until it is reached for good: "
@@ -676,7 +676,7 @@ figures.caption(
 
 # %% [markdown]
 # (The wrapper is back sooner than it would be if the sums had mean zero, which is exercise 3: the jump of their mean makes the variance larger as well.)
-# The episode filter pays for judging before it learns: nothing had told it to expect the first of the loud episodes. The others let an episode have a say in its own scale.
+# The filter of episodes pays for judging before it learns: nothing had told it to expect the first of the loud episodes. The others let an episode have a say in its own scale.
 
 # %% [markdown]
 # ### "Gamma has to match", and "a reward is divided by a return"
@@ -751,7 +751,7 @@ fig, axes = figures.panels(1, 2, height=2.8, width=9.0)
 for ax, (title, pair) in zip(axes, {
         "as they are": (own_returns, wrapped),
         "z-scored": (z_score(own_returns), z_score(wrapped))}.items(), strict=True):
-    ax.plot(*pair, "o", markersize=2, color=figures.PURPLE, alpha=0.5)
+    ax.plot(*pair, "o", markersize=2, color=figures.GREEN, alpha=0.5)
     ax.axline((0, 0), slope=1, color=figures.GREY, linewidth=1, linestyle=":")
     figures.label(ax, f"Returns, {title} (n = {len(raw[later])} episodes)",
                   "without the wrapper", "with it" if ax is axes[0] else "")
@@ -825,7 +825,7 @@ Markdown(
 # ## Training
 #
 # Actor-critic and PPO on CartPole at the learning rate 0.003, nine arms, and every reward told as it is, times 0.001, or times 1000.
-# Three arms are known from chapter 12: the two Z-Scores with their advantages z-scored, and the episode filter on both doors. The others have their advantages as they are, or in the critic's units.
+# Three arms are known from chapter 12: the two Z-Scores with their advantages z-scored, and the filter of episodes on both doors. The others have their advantages as they are, or in the critic's units.
 
 # %%
 learners = {"actor_critic": "actor-critic", "ppo": "PPO"}
@@ -917,7 +917,7 @@ harms = {name: verdicts.harm(one.factor, q, informed=one.informed)
          for (name, one), q in zip(against_one.items(), adjusted, strict=True)}
 
 # %% [markdown]
-# **Predict the plot.** The plan expected the Z-Scores, the episode filter and reward scaling to be unharmed by both; `none` and symlog to be harmed by 1000; percentile to be harmed by 0.001, because of its floor; PopArt to be unharmed by 1000 and harmed by 0.001, for the reason of the last section. What do you expect?
+# **Predict the plot.** The plan expected the Z-Scores, the filter of episodes and reward scaling to be unharmed by both; `none` and symlog to be harmed by 1000; percentile to be harmed by 0.001, because of its floor; PopArt to be unharmed by 1000 and harmed by 0.001, for the reason of the last section. What do you expect?
 
 # %% tags=["hide-input"]
 fig, axes = figures.panels(1, 2, height=4.2, width=9.0, sharey=True)

@@ -83,7 +83,7 @@ archive: bool = True          # whether the archive of recorded runs is read fir
 
 # %% [markdown]
 # The five arms are those of chapters 12 and 15.
-# *Per-episode Z-Score*: returns are scored within their own episode. *Running Z-Score*: by the mean and deviation of all returns so far. *Adaptive stream*: the paper's filter, step by step, which guesses its own noise. *Episode filter*: that of chapter 12, at the returns and at the advantages. *Reward scaling*: that of chapter 15, at the rewards. All but the episode filter have their advantages z-scored per episode.
+# *Per-episode Z-Score*: returns are scored within their own episode. *Running Z-Score*: by the mean and deviation of all returns so far. *Adaptive stream*: the paper's filter, step by step, which guesses its own noise. *Filter of episodes*: that of chapter 12, at the returns and at the advantages. *Reward scaling*: that of chapter 15, at the rewards. All but the filter of episodes have their advantages z-scored per episode.
 #
 # The four parts of the plan that this chapter is about, each arm at its own learning rate. A lower cap than the plan's, or other seeds, make them something to try out.
 
@@ -102,7 +102,7 @@ parts = {
 arms = list(beyond.CONTINUOUS_ARMS)
 labels = {arm: figures.LOOKS[arm]["label"] for arm in arms}
 named = dict(zip(arms, ("per-episode Z-Score", "running Z-Score", "adaptive stream",
-                        "episode filter", "reward scaling"), strict=True))
+                        "filter of episodes", "reward scaling"), strict=True))
 rng = np.random.default_rng(seed)
 
 # %% [markdown]
@@ -344,7 +344,7 @@ Markdown(f"At a = {lost}, tanh is 1 in 32 bits, and the correction is the logari
 # ## Four episodes per update
 #
 # One episode of Pendulum depends so much on where it starts that it says little about the policy. So an update waits for four, and each normalizer sees them *one after the other*.
-# For the per-episode Z-Score that makes no difference. The running one has learned from three episodes when the fourth arrives; the episode filter judges each episode by what it believed before it, which includes what the earlier episodes of the batch have taught it.
+# For the per-episode Z-Score that makes no difference. The running one has learned from three episodes when the fourth arrives; the filter of episodes judges each episode by what it believed before it, which includes what the earlier episodes of the batch have taught it.
 # Nothing in that belief was decided by the actions that it judges, so the argument of chapter 12 carries over: up to a scale, the whole expected gradient is kept, in the first of PPO's epochs.
 #
 # Here is a training in the open. The line under study is inside `ppo`, `targets = normalize.returns(batch.returns(config.gamma), batch.lengths)`, with our `doors` as `normalize`:
@@ -482,7 +482,7 @@ figures.caption(
     alt="What five arms divide an episode's returns by, over the episodes of one run, "
     "on a logarithmic axis. Some dots of the per-episode Z-Score lie far below the "
     "others, and the line of the adaptive stream has deep notches; running Z-Score, "
-    "episode filter and reward scaling stay close together.")
+    "filter of episodes and reward scaling stay close together.")
 
 # %% [markdown]
 # The adaptive stream is a case of its own: it judges a return by a belief that has just seen it, and guesses its noise from the latest surprises, so that in a quiet stretch it, too, listens ever more closely.
@@ -542,7 +542,7 @@ Markdown(
     "says what a critic *could* learn, not how well a policy will. Note, too, that "
     "four of the five arms z-score their *advantages* per episode: what differs "
     "between them is the targets, which the critic learns and which the advantages are "
-    "computed from. Only the episode filter stands at both doors.")
+    "computed from. Only the filter of episodes stands at both doors.")
 
 # %% [markdown]
 # ## Each arm at its own rate
@@ -675,7 +675,7 @@ figures.caption(
 # ### The family of twenty
 #
 # Two questions of the plan, each asked on both tasks and by both outcomes.
-# *C1*: is an arm better, or faster, than the per-episode Z-Score? *C2*: is the episode filter better, or faster, than reward scaling, which is what practice uses?
+# *C1*: is an arm better, or faster, than the per-episode Z-Score? *C2*: is the filter of episodes better, or faster, than reward scaling, which is what practice uses?
 # For the area we take the mean difference over paired seeds, a bootstrap interval, and the Wilcoxon signed-rank test; for the time the improvement factor and the log-rank test of part II. All p-values are adjusted together.
 
 # %%
@@ -692,7 +692,7 @@ better = analysis.differences(by_area, family[:10])
 faster = analysis.rankings(by_time, family[10:])
 
 # %% [markdown]
-# **Predict the plot.** The plan expected, from the tuning seeds: on Pendulum, all four others better than the per-episode Z-Score by area; on LunarLander, the adaptive stream worse than it; and the episode filter not better than reward scaling on either task. How many of these seven will come true?
+# **Predict the plot.** The plan expected, from the tuning seeds: on Pendulum, all four others better than the per-episode Z-Score by area; on LunarLander, the adaptive stream worse than it; and the filter of episodes not better than reward scaling on either task. How many of these seven will come true?
 
 # %% tags=["hide-input"]
 def row_label(name: tuple[str, str, str, str]) -> str:
@@ -719,7 +719,7 @@ def told_of(word: str, title: str, table: pd.DataFrame = better) -> str:
 
 figures.caption(
     "By how much the area of an arm exceeds that of the per-episode Z-Score (C1), and "
-    "that of the episode filter that of reward scaling (C2), with 95 % intervals. "
+    "that of the filter of episodes that of reward scaling (C2), with 95 % intervals. "
     + " ".join(f"{title}: better, {told_of('better', title)}; worse, "
                f"{told_of('worse', title)}." for title in settled),
     alt="Two forest plots of differences in area, Pendulum above LunarLander, around a "
@@ -1020,7 +1020,7 @@ figures.caption(
 # One learner, PPO, with networks of one size and no entropy bonus; the advantages are those of whole episodes, without GAE (Schulman and others 2015), and nothing is bootstrapped where an episode is cut off. Policies that squash, or whose deviation depends on the state, may behave differently.
 # Observations are taken as they come. Practice normalizes them, which would help all arms, and perhaps not equally.
 # The rates were chosen on a handful of seeds, so that an arm may have been given the wrong one; its other settings were not tuned at all, and the filters have theirs from tasks with buttons.
-# The episode filter stands at both doors here, as the plan has it; on the LunarLander with buttons, the tuning seeds of chapter 12 had preferred, narrowly, to have its advantages z-scored.
+# The filter of episodes stands at both doors here, as the plan has it; on the LunarLander with buttons, the tuning seeds of chapter 12 had preferred, narrowly, to have its advantages z-scored.
 # HalfCheetah and BipedalWalker were trained for 300 episodes, which on HalfCheetah is 300,000 steps, where published results use a million and more.
 # With 30 paired seeds, a difference of half to three quarters of a standard deviation of the paired differences is found with a probability of 80 %; smaller ones will mostly be missed.
 # And what a state can explain of the critic's targets was measured on a single run of a single arm; no run of this chapter was made to test it.
@@ -1229,7 +1229,7 @@ assert np.isclose(ahead, np.mean(first)), (
 
 # %% tags=["hide-input"]
 def c2(title: str) -> str:
-    """Return how the episode filter does against reward scaling, in words."""
+    """Return how the filter of episodes does against reward scaling, in words."""
     name = C2, title, "episode_both", "reward_scale"
     return (f"on {title} by area, {better.verdict[name]} "
             f"({by_area[name].difference:z.0f}); that it is faster "
@@ -1251,7 +1251,7 @@ Markdown(
                for title in settled)
     + " That an arm is faster to the threshold than the per-episode Z-Score: "
     + "; ".join(f"on {title}, {by_the_clock(title)}" for title in settled)
-    + ". The episode filter, which alone goes without z-scored advantages, against "
+    + ". The filter of episodes, which alone goes without z-scored advantages, against "
     "reward scaling: " + "; ".join(map(c2, settled))
     + f". At the edge of the rates that were tried: {'; '.join(edge) or 'none'}. Why "
     "the arms differ is open. On one run of Pendulum, looked at in hindsight, angle "

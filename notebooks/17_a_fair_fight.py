@@ -153,9 +153,9 @@ assert optimism < 0                       # the winner looks better than it is
 assert abs(best_of(1, 20, 60.0).mean()) < 1   # without a choice there is no such bias
 
 # %% tags=["hide-input"]
-Markdown(f"It looks {-optimism:.0f} episodes faster than it is. Nothing was done "
-         "wrong; the best of eight has also been lucky. That is why the seeds of a "
-         "tuning grid are never the seeds of a result.")
+Markdown(f"The best of eight equally good settings looks {-optimism:.0f} episodes "
+         "faster than it is. Nothing was done wrong; it has also been lucky. That is "
+         "why the seeds of a tuning grid are never the seeds of a result.")
 
 # %% [markdown]
 # Now the grids: every arm at four rates, with advantages as they are and z-scored per episode (REINFORCE has none), on 20 tuning seeds. We write the choice (17.1) down once in the open, and hold it against the library's, and against what the plan wrote down.
@@ -290,7 +290,7 @@ Markdown(
 # over $n$ cells with the cap $C$. (REINFORCE has no advantages; whatever a setting says of them, it enters the sum with its rate.)
 # A setting is a rate and a treatment of advantages, and no more. EMA, the K-Score stream and the adaptive forms have other values of their own options with PPO than with the rest, on both sides of the difference; so for these four it comes out too small.
 #
-# **Predict the plot.** It cannot be negative. Which arm will lose least?
+# **Predict the plot.** Δ cannot be negative. Which arm will lose least?
 
 # %%
 sensitivity = contest.sensitivities(grids, cap)
@@ -503,6 +503,9 @@ Markdown(
         f"{G2.verdict[learner, arm]}, at the common rate" for learner, arm in turned)
     + f"\n\nBy a thread: {threads_told(compared_at_common)}.")
 
+# %% [markdown]
+# The comparisons that are not those of G1:
+
 # %% tags=["hide-input"]
 fresh = [name for name in G2.index
          if name[1] in contenders.COMMON.get(name[0], {})]
@@ -657,10 +660,14 @@ last_share = {learner: np.mean([paid[:end][-25:].sum() / paid[:end].sum()
 
 # %% tags=["hide-input"]
 by_steps = sorted(arms, key=lambda arm: steps_ranks["mean rank"][arm].estimate)
+starred = "; ".join(f"{spoken[arm]} with {called[learner]} {factor:.2f}"
+                    for (learner, arm), factor in steps_factors.items()
+                    if steps_p[learner, arm] < stats.ALPHA and factor.low > 1)
 Markdown(
     "Mean ranks in steps, the first three and the reference: "
     + "; ".join(f"{spoken[arm]} {steps_ranks['mean rank'][arm]:.1f}"
                 for arm in dict.fromkeys([*by_steps[:3], reference]))
+    + f". Starred above 1: {starred or 'none'}"
     + ". \"Holds\" in episodes, and the factor in steps: "
     + ("; ".join(f"{spoken[arm]} with {called[learner]} "
                  f"{steps_factors[learner, arm]:.2f}, adjusted p "
@@ -714,7 +721,7 @@ def lunar_setting(learner: str, arm: str) -> str:
             + " (no tuning run arrived)" * nothing)
 
 # %% [markdown]
-# **Predict the plot.** The same rates suit everybody on CartPole, more or less. On LunarLander?
+# **Predict the plot.** On CartPole nearly every arm was fastest at 0.003 or 0.01. Will one rate suit all five arms on LunarLander?
 
 # %% tags=["hide-input"]
 fig, axes = figures.panels(1, 2, height=3.4, width=9.0, sharey=True)
@@ -728,10 +735,10 @@ for ax, (learner, grid) in zip(axes, lunar_grids.items(), strict=True):
             ax.plot([rate, rate], [one.low, one.high], color=look["color"], alpha=0.5)
     ax.set_xscale("log")
     ax.set_xticks(contenders.LUNAR_RATES,
-                  [f"{one * 1000:g}" for one in contenders.LUNAR_RATES])
+                  [f"{one:g}" for one in contenders.LUNAR_RATES])
     ax.minorticks_off()
     figures.label(ax, f"{learners[learner]} (n = {lunar_tuning_seeds} tuning seeds)",
-                  "learning rate, in thousandths",
+                  "learning rate",
                   "episodes, restricted mean" if ax is axes[0] else "")
 fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
 figures.show(fig)
@@ -837,7 +844,9 @@ Markdown(
                    for learner, found in against_running.items()) + ".")
 
 # %% [markdown]
-# How far is that from CartPole? We rank the five arms on either task alone.
+# ### Both tasks together
+#
+# **Predict the plot.** The mean ranks of the five arms over six cells, four of CartPole and two of LunarLander. Does the first of CartPole stay first?
 
 # %%
 cartpole_cells = {learner: {arm: analysis.times(frame, arm) for arm in five}
@@ -847,25 +856,6 @@ lunar_cells = {f"lunarlander_{learner}": {arm: analysis.times(frame, arm)
                for learner, frame in lunar.items()}
 cartpole_caps, lunar_caps = (dict.fromkeys(fair, cap),
                              dict.fromkeys(lunar_cells, lunar_cap))
-cartpole_ranks = contest.standings(cartpole_cells, cartpole_caps)
-lunar_ranks = contest.standings(lunar_cells, lunar_caps)
-
-# %% tags=["hide-input"]
-Markdown("Mean ranks among these five, on CartPole and on LunarLander: " + "; ".join(
-    f"{spoken[arm]} {cartpole_ranks['mean rank'][arm]:.1f} and "
-    f"{lunar_ranks['mean rank'][arm]:.1f}" for arm in five)
-    + ". Best on LunarLander in "
-    + ", ".join(f"{lunar_ranks['probability of being best'][arm]:.0%} of the draws: "
-                f"{spoken[arm]}" for arm in ("zscore", "episode_filter")) + ".")
-
-# %% [markdown]
-# Why the order changes was not tested. Two differences to look at first: LunarLander's rewards have both signs, and advantages are z-scored in all arms but one.
-#
-# ### Both tasks together
-#
-# **Predict the plot.** The mean ranks of the five arms over six cells, four of CartPole and two of LunarLander. Does the first of CartPole stay first?
-
-# %%
 both = contest.standings(cartpole_cells | lunar_cells, cartpole_caps | lunar_caps)
 both_order = sorted(five, key=lambda arm: both["mean rank"][arm].estimate)
 favourite = both_order[0]
@@ -886,7 +876,23 @@ figures.caption(
                 for arm in both_order))
 
 # %% [markdown]
-# Four of the six cells are CartPole, and a rank ignores the size of a difference. That is why the plan asks for more than a rank before it names a default.
+# Four of the six cells are CartPole. What are the ranks on either task alone?
+
+# %%
+cartpole_ranks = contest.standings(cartpole_cells, cartpole_caps)
+lunar_ranks = contest.standings(lunar_cells, lunar_caps)
+
+# %% tags=["hide-input"]
+Markdown("Mean ranks among these five, on CartPole and on LunarLander: " + "; ".join(
+    f"{spoken[arm]} {cartpole_ranks['mean rank'][arm]:.1f} and "
+    f"{lunar_ranks['mean rank'][arm]:.1f}" for arm in five)
+    + ". Best on LunarLander in "
+    + ", ".join(f"{lunar_ranks['probability of being best'][arm]:.0%} of the draws: "
+                f"{spoken[arm]}" for arm in ("zscore", "episode_filter")) + ".")
+
+# %% [markdown]
+# Why the order changes was not tested. Two differences to look at first: LunarLander's rewards have both signs, and advantages are z-scored in all arms but one.
+# And a rank ignores the size of a difference. That is why the plan asks for more than a rank before it names a default.
 
 # %% [markdown]
 # ## Which part matters?
@@ -1053,8 +1059,7 @@ figures.table(pd.DataFrame({
 # %% [markdown]
 # Read it by columns, for the rule of tuning made some pairs uneven. With REINFORCE fading has another rate than the running Z-Score. With GAE the plain running Z-Score has z-scored advantages already, so "both doors" *exchanges* its second normalizer. With the actor-critic it is the other way round: tuning preferred, by a hair, z-scored advantages at the second door, a setting that the plain running Z-Score had been offered and had not taken. Only with PPO is a door added and nothing else.
 #
-# Four comparisons take the filters apart. Does a running Z-Score at both doors pay? Does fading? Does a Kalman filter add anything to that? Does a bank of them? The plan asks this of every learner, 15 comparisons in one family, and expects the last two to earn nothing. If the filter of episodes is faster than fading with two learners or more, then the filter itself is worth something.
-# The first was no guess: an untuned trial had shown it with GAE. Filter against fading had been tried after the swap of chapter 14 only.
+# Four comparisons take the filters apart. Does a running Z-Score at both doors pay? Does fading? Does a Kalman filter add anything to that? Does a bank of them? The plan asks this of every learner, 15 comparisons in one family.
 #
 # **Predict the plot.** Right of 1 the addition pays. Which do, and with which learner?
 
@@ -1073,6 +1078,7 @@ for ax, (arm, over) in zip(axes.flat, additions, strict=True):
     figures.forest([(title, additional[learner, arm, over].factor, arm)
                     for learner, title in learners.items()
                     if (learner, arm, over) in additional], ax)
+    ax.set_xticks([0.7, 1, 1.5, 2])
     figures.label(ax, f"{labels[arm]}\nover {labels[over]} (n = {seeds})",
                   "improvement factor" if ax in axes[1] else "", "")
 figures.show(fig)
@@ -1097,6 +1103,9 @@ figures.caption(
     "filter of episodes and the bank over the fading mean and scale. "
     f"The learners with which faster holds, for {paying}.")
 
+# %% [markdown]
+# In numbers:
+
 # %% tags=["hide-input"]
 figures.table(G4.rename_axis(["learner", "arm", "over"])).rename(
     index=learners | labels).style.set_caption(
@@ -1104,7 +1113,7 @@ figures.table(G4.rename_axis(["learner", "arm", "over"])).rename(
     "\"arrived\": how many runs of the arm, and of the one that it is held against")
 
 # %% [markdown]
-# What had the plan expected?
+# What had the plan expected? That a second running Z-Score pays with GAE, which was no guess, as an untuned trial had shown it; and that the filter of episodes is faster than fading with no learner, which had been tried after the swap of chapter 14 only. If it were with two or more, it said, the filter itself would earn something.
 
 # %%
 G4_expected = {
@@ -1324,16 +1333,16 @@ named_arms = list(dict.fromkeys(
      *on_lake.idxmin()]))
 Markdown(
     f"Of {fewer} runs each, those that arrive on the dry lake, with "
-    + " and with ".join(learners[learner] for learner in lake) + ": "
+    + " and with ".join(called[learner] for learner in lake) + ": "
     + "; ".join(f"{spoken[arm]} {' and '.join(map(str, on_lake.loc[arm]))}"
                 for arm in named_arms)
-    + ". Fastest, with its factor over the running Z-Score: "
+    + ". Fastest on the dry lake, with its factor over the running Z-Score: "
     + "; ".join(f"with {called[learner]} {spoken[lake_best[learner]]}, "
                 f"{lake_over[learner]:.2f}" for learner in lake)
     + ". (Picked out after they had been seen; no test was planned.)")
 
 # %% tags=["hide-input"]
-by_paper = [learners[learner] for learner, arm in lake_best.items() if arm in paper]
+by_paper = [called[learner] for learner, arm in lake_best.items() if arm in paper]
 lowest_rate = [spoken[arm] for arm in arms
                if contenders.OWN["ppo"][arm][0] == min(contenders.RATES)]
 Markdown(
@@ -1429,17 +1438,26 @@ Markdown(
 # What there is instead is a table: the arm that took the fewest episodes in each cell, and by how much.
 
 # %%
+def later_told(learner: str) -> str:
+    """Return which of the arms that came later were found faster, and by how much."""
+    found = [f"{spoken[arm]} {G4.factor[learner, arm, reference]:.2f}"
+             for arm in contenders.controls(learner)
+             if G4.verdict[learner, arm, reference] == "holds"]
+    return "; ".join(found) or "none"
+
+
 def cartpole_row(learner: str, title: str) -> str:
-    """Return what the contest says for a learner on CartPole."""
+    """Return what the contest and the controls say for a learner on CartPole."""
     best = min(arms, key=lambda arm: kept[learner, arm])
-    if best == reference:
-        return f"| CartPole, {title} | {spoken[best]} | 1 | it is the reference | 1 |"
-    found = analysis.compare(fair[learner], best, reference)
-    sure = G1.verdict[learner, best] if best in asked else "not asked"
     setting = setting_told(contenders.OWN[learner][best])
-    again = f"{once_more[learner, best]:.2f}" if best in filter_pays else "not run"
-    return (f"| CartPole, {title} | {spoken[best]}, rate {setting} "
-            f"| {found.factor:.2f} | {sure} | {again} |")
+    if best == reference:
+        found, sure, again = "1", "it is the reference", "1"
+    else:
+        found = f"{analysis.compare(fair[learner], best, reference).factor:.2f}"
+        sure = G1.verdict[learner, best] if best in asked else "not asked"
+        again = f"{once_more[learner, best]:.2f}" if best in filter_pays else "not run"
+    return (f"| CartPole, {title} | {spoken[best]}, rate {setting} | {found} | {sure} "
+            f"| {again} | {later_told(learner)} |")
 
 
 def lunar_row(learner: str) -> str:
@@ -1448,26 +1466,28 @@ def lunar_row(learner: str) -> str:
     found = analysis.compare(lunar[learner], best, reference)
     setting = setting_told(contenders.LUNAR_OWN[learner][best])
     return (f"| LunarLander, {learners[learner]} | {spoken[best]}, rate {setting} "
-            f"| {found.factor:.2f} | not asked | not run |")
+            f"| {found.factor:.2f} | not asked | not run | not run |")
 
 # %% tags=["block:choice", "hide-input"]
 Markdown(
     "| task, learner | fewest episodes | factor over the running Z-Score "
-    "| \"faster\" | the factor on other seeds |\n|---|---|---|---|---|\n"
+    "| \"faster\" | on other seeds | found faster, of arms that came later |\n"
+    "|---|---|---|---|---|---|\n"
     + "\n".join([*(cartpole_row(*pair) for pair in learners.items()),
                  *map(lunar_row, lunar)])
-    + f"\n\nOn LunarLander {len(five)} arms were run. Of {len(lunar_asked)} filters, "
+    + "\n\nWith REINFORCE the rate matters as much as the arm. Over a running Z-Score "
+    "of the same rate the filter of episodes and the fading mean and scale have "
+    + ", and ".join(
+        f"{filled[where, 'filter over running']:.2f} and "
+        f"{filled[where, 'fading over running']:.2f} at "
+        f"{where.removeprefix('REINFORCE, both at ')}" for where in (at_high, at_low))
+    + f", on the other seeds. On LunarLander {len(five)} arms were run; of {len(lunar_asked)} filters "
     + " and ".join(f"{sum(pair[0] == learner for pair in lunar_slower)} with "
                    f"{called[learner]}" for learner in lunar)
-    + " were slower than the per-episode Z-Score. With REINFORCE the filter of "
-    "episodes and the running Z-Score have different rates; on the other seeds its "
-    "factor is "
-    + " and ".join(f"{filled[where, 'filter over running']:.2f} with "
-                   f"{where.removeprefix('REINFORCE, ')}"
-                   for where in (at_high, at_low)) + ".")
+    + " were slower than the per-episode Z-Score.")
 
 # %% [markdown]
-# The arm in each row is the lowest of eleven (on LunarLander of five) on these very seeds, so its factor looks better than it is, for the reason at the start of this chapter; the last column, from the seeds of the controls, has no such luck. The verdicts are about comparisons that were fixed beforehand.
+# The arm in each row is the lowest of eleven (on LunarLander of five) on these very seeds, so its factor looks better than it is, for the reason at the start of this chapter; the column before the last is from the seeds of the controls, and is free of that luck. The verdicts are about comparisons that were fixed beforehand.
 #
 # And if one has to start somewhere? What follows is advice and no verdict.
 
@@ -1484,41 +1504,37 @@ plain = (
     f"**The default** is {spoken[favourite]}: it has the best mean rank over CartPole "
     "and LunarLander, and was found slower than a plain Z-Score in no cell." if named
     else
-    "**To begin with**, try the two plain Z-Scores of the returns, "
-    "`normalizers.make(\"running\")` and `normalizers.make(\"zscore\")`, tune the "
-    "learning rate of each, and keep the better one. They have nothing else to set, "
-    "and little was shown to beat the better of the two: on CartPole, where that is "
-    f"{spoken[reference]}, {holding} of {len(G1)} comparisons ({untold} more cannot be "
-    f"told); on LunarLander, where it is {spoken[lunar_reference]}, {lunar_holding} of "
-    f"{len(G3)}, all of them filters. Of {controls_asked} more, with arms that came "
-    f"later, {len(controls_holding)} hold, "
+    "**To begin with**, take a plain Z-Score of the returns: "
+    "`normalizers.make(\"running\")` or `normalizers.make(\"zscore\")`, which is the "
+    "per-episode one. Neither has anything else to set; tune the learning rate for "
+    "each, and keep the better. Little was found to beat it. On CartPole, where it is "
+    f"{spoken[reference]}, another arm was found faster in {holding} of {len(G1)} "
+    f"comparisons ({untold} cannot be told); on LunarLander, where it is "
+    f"{spoken[lunar_reference]}, a filter was found faster in {lunar_holding} of "
+    f"{len(G3)}. Of {controls_asked} later comparisons on CartPole "
+    f"{len(controls_holding)} found an arm faster, "
     f"{sum(name[0] == 'gae' for name in controls_holding)} of them with GAE.")
 with_gae = {arm: G1.factor["gae", arm] for arm in asked
             if G1.verdict["gae", arm] == "holds"} | {
     arm: G4.factor["gae", arm, over] for arm, over in additions
     if over == reference and G4.verdict["gae", arm, over] == "holds"}
 gae_told = (
-    "**With the learner GAE**, try a normalizer that remembers at the advantages, too. "
-    "Of those that have one, found faster than the running Z-Score of the returns, "
-    "whose advantages are z-scored by the episode: "
+    "**With GAE**, give the advantages a normalizer with a memory, too, in the place "
+    "of a Z-Score by the episode. Found faster than the running Z-Score of the "
+    "returns: "
     + ", ".join(f"{spoken[arm]} {factor:.2f}" for arm, factor in with_gae.items())
-    + ". (PPO of this book does not use GAE"
-    + (", and there none of the controls was found faster.)" if not
+    + ". (The PPO of this book does not use GAE"
+    + ("; with it no arm that came later was found faster.)" if not
        any(name[0] == "ppo" for name in controls_holding) else ".)"))
 
-# %% [markdown]
-# The other bullets below are about what chapter 14 found.
-
 # %% tags=["block:default", "hide-input"]
-situations = [
-    "**Where episodes have one step, or a few that seldom pay**, leave out "
-    "`\"zscore\"`, which has little to work with or nothing; `\"none\"` is worth a "
-    "try.",
-    "**Where the task itself may change** in the middle of a run, follow whole "
-    "episodes, by `\"episode\"` or `\"parts\", fading=0.1`. After the one change that "
-    "was tried, both came back faster than `\"running\"`.",
-    "**Against noise, outliers and other units** no filter was shown to cope better "
-    "than `\"running\"`."]
+Markdown("\n\n".join([plain, *([gae_told] if with_gae else [])])
+         + " This advice was formed after the results were known; it is no verdict.")
+
+# %% [markdown]
+# What to do under noise, after a change, and with short episodes is said at the end of chapter 14. And what is to be said of a default, and of filters?
+
+# %% tags=["block:rule", "hide-input"]
 rule = (
     "**No normalizer is the default everywhere**, by a rule fixed beforehand: "
     f"{spoken[favourite]} has the best mean rank over CartPole and LunarLander "
@@ -1533,11 +1549,9 @@ control = (
     "**A Kalman filter was not found to be needed.** Over a plain average of earlier "
     "episodes that fades, `normalizers.make(\"parts\", fading=0.1)`, tuned alike and "
     "run on CartPole on the same seeds, no lead of a filter was found with any of "
-    f"{len(learners)} learners.")
-advice = [plain, *([gae_told] if with_gae else []), *situations]
-Markdown("\n".join(f"- {one}" for one in advice)
-         + "\n\nThis is advice given after the results, and no verdict.\n\n"
-         + (control if named else f"{rule}\n\n{control}"))
+    f"{len(learners)} learners. The intervals leave room for one of up to "
+    f"{max(one.high for one in over_fading.values()):.2f}.")
+Markdown(control if named else f"{rule}\n\n{control}")
 
 # %% [markdown]
 # ## What this does not show

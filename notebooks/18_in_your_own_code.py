@@ -146,7 +146,7 @@ figures.caption(
 # To a reward, `VecKScore` does one thing: it *divides* it (and clips the quotient at ±10, as `VecNormalize` does). By what, is settled in three steps:
 #
 # 1. An episode begins, and takes along the scale $s_k$ that is known now. All of its rewards are divided by that one number.
-# 2. It ends, by itself or at a time limit. Its returns $G_t$, discounted backwards from the last reward, go to the normalizer, which is the episode filter of chapter 12 unless you name another one.
+# 2. It ends, by itself or at a time limit. Its returns $G_t$, discounted backwards from the last reward, go to the normalizer, which is the filter of episodes of chapter 12 unless you name another one.
 # 3. What the normalizer knows then is the scale of every episode that begins later:
 #
 # $$\tilde r_t = \frac{r_t}{s_k}, \qquad s_k = \operatorname{scale}\big(\text{episodes that ended before episode } k \text{ began}\big). \tag{18.1}$$
@@ -261,8 +261,8 @@ assert spread.max() < 1e-4
 # Ten seeds, three tasks, and Stable-Baselines3's PPO at settings that are known to work (close to those of RL Baselines3 Zoo: a constant rate on CartPole, shorter rollouts on LunarLander, shorter training everywhere), equal in all arms:
 #
 # - **VecNormalize**, as Stable-Baselines3 has it, for rewards only;
-# - **VecKScore**, ours in its place, with the episode filter;
-# - **normalizing buffer**: rewards as they are, and the episode filter on the returns inside PPO, where the K-Score belongs (a section below says how);
+# - **VecKScore**, ours in its place, with the filter of episodes;
+# - **normalizing buffer**: rewards as they are, and the filter of episodes on the returns inside PPO, where the K-Score belongs (a section below says how);
 # - **rewards as they are**, to see whether anything of this is needed. This arm gets no verdict.
 #
 # A seed gives all arms the same networks and the same environments to start from. Every so many steps the greedy policy plays five episodes in environments of its own, and the mean of all these evaluations is the *area* of a run.

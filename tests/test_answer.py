@@ -18,14 +18,15 @@ from kscore.project import NOTEBOOKS, ROOT
 from kscore.rl import RunConfig
 from kscore.study import contenders, plan
 
-NAMES = dict.fromkeys(("default", "choice"), "17_a_fair_fight") | {"situations": "14_noise_and_shifts"}
-"""The blocks that other chapters than the report print."""
+QUOTED = {**dict.fromkeys(("default", "choice", "rule"), "17_a_fair_fight"), "advice": "14_noise_and_shifts"}
+"""The blocks that other chapters than the report print, and that it and chapter 00 quote."""
 REPORT, CONTEST, DISTURBED = (nbformat.read(NOTEBOOKS / f"{name}.ipynb", as_version=4) for name in (
     "11_replication_report", "17_a_fair_fight", "14_noise_and_shifts"))
-SOURCES = {"default": CONTEST, "choice": CONTEST, "situations": DISTURBED}  # all other blocks are the report's
+SOURCES = {**dict.fromkeys(("default", "choice", "rule"), CONTEST), **dict.fromkeys(("advice", "situations"), DISTURBED)}
+"""The chapters whose blocks these are; all others are the report's."""
 PLACES = [("README.md", "answer"), ("docs/index.md", "answer"), ("docs/answer.md", "answer"),
-          ("docs/answer.md", "details"), ("docs/answer.md", "rankings"),
-          *((page, name) for page in ("README.md", "docs/answer.md") for name in SOURCES)]
+          ("docs/answer.md", "details"), ("docs/answer.md", "rankings"), ("docs/answer.md", "situations"),
+          *((page, name) for page in ("README.md", "docs/answer.md") for name in QUOTED)]
 
 
 def printed(notebook):
@@ -44,9 +45,9 @@ def test_a_page_says_what_a_chapter_printed(page, name):
 @pytest.mark.parametrize("name", ["00_start_here", "11_replication_report"])
 def test_a_chapter_quotes_what_others_printed(name):
     shown = printed(nbformat.read(NOTEBOOKS / f"{name}.ipynb", as_version=4))
-    for block, source in SOURCES.items():
-        text = pages.blocks(source.cells)[block]
-        assert text in shown and text == chapters.printed(NAMES[block], block)
+    for block, source in QUOTED.items():
+        text = pages.blocks(SOURCES[block].cells)[block]
+        assert text in shown and text == chapters.printed(source, block)
 
 
 def test_a_quotation_that_does_not_exist_gets_a_sentence():
@@ -223,11 +224,31 @@ def test_no_filter_is_said_to_cope_where_none_was_shown_to():
     assert where == "the filter of episodes, times 10, REINFORCE" and float(lead) < 1.1 * float(clean)
 
 
+def test_what_is_advised_by_situation_is_what_the_archive_says():
+    """The column "use" of the table of chapter 14, whose other columns are computed."""
+    clean = {learner: study.runs(plan.part(f"fair_{learner}", seeds=30)) for learner in contenders.DISTURBED}
+    for learner, usual in clean.items():
+        outliers = study.runs(plan.part(f"disturbed_{learner}_shift"))
+        outliers = outliers[outliers.arm.str.endswith(", outliers")]
+        assert analysis.best(outliers) == "zscore, outliers"
+        for kind, condition in (("noise", "noise 3"), ("shift", "times 10"), ("shift", "plus 10")):
+            means = analysis.restricted_means(study.runs(plan.part(f"disturbed_{learner}_{kind}")))
+            for arm in ("running", *["episode_filter"] * (kind == "shift")):
+                assert means[f"{arm}, {condition}"] < 1.35 * analysis.restricted_means(usual)[arm]
+        for task in ("bandit", "drylake"):
+            arrived = study.runs(plan.part(f"short_{task}_{learner}")).groupby("arm").evaluation_arrived.sum()
+            assert arrived["running"] == arrived["none"] == 30 and arrived["zscore"] < 3
+        assert arrived["episode_filter"] == 20  # on the dry lake
+
+
 def test_what_is_said_of_steps_is_what_the_archive_says():
     """docs/answer.md, "Where a Kalman filter wins, and whether it takes one"."""
     runs = study.runs(plan.part("fair_reinforce"))
     steps = {arm: analysis.step_times(runs, arm).time.mean() for arm in contenders.ARMS}
     assert min(steps, key=steps.get) == "running" and analysis.best(runs) == "episode_filter"
+    starred, = re.findall(r"Starred above 1: (.*?)\. \"Holds\"", printed(CONTEST))
+    assert "the K-Score stream with GAE 1." in starred
+    assert contenders.OWN["gae"]["kscore"][0] < contenders.OWN["gae"]["running"][0]
 
 
 def test_the_arms_are_written_in_code_as_they_were_run():

@@ -170,11 +170,11 @@ def test_any_two_methods_can_be_told_apart(looks, vision):
 
 
 def test_arms_over_episodes_are_drawn_and_named_like_all_others(ax):
-    assert figures.method("episode_both")["label"] == "K-Score of episodes, on both"
+    assert figures.method("episode_both")["label"] == "filter of episodes, on both"
     figures.forest([("both", Interval(2.0, 1.5, 3.0, 50), "episode_both")], ax)
     assert ax.get_lines()[-1].get_marker() == EPISODE_METHODS["episode_both"]["marker"]
     frame = pd.DataFrame({"factor": [Interval(2.0, 1.5, 3.0, 50)]}, index=["episode_bank"])
-    assert list(figures.table(frame).index) == ["K-Score of episodes, on both, a bank"]
+    assert list(figures.table(frame).index) == ["filter of episodes, on both, a bank"]
 
 
 @pytest.mark.parametrize("name", METHODS)

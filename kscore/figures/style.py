@@ -29,26 +29,29 @@ METHODS: dict[str, dict[str, str]] = {
                             "marker": ">"},
 }
 
-_BOTH = "K-Score of episodes, on both"
-EPISODE_METHODS: dict[str, dict[str, str]] = {  # the looks of part II once more, for the arms of a filter over episodes
+_FILTER = {"label": "filter of episodes", "color": PURPLE, "linestyle": ":", "marker": "P"}
+_BANK = METHODS["adaptive_innovation"] | {"label": "filter of episodes, a bank"}
+_PERCENTILE = {"label": "percentile range", "color": VIOLET, "linestyle": (0, (6, 1, 1, 1, 1, 1)), "marker": "h"}
+_REWARD_SCALE = METHODS["ema"] | {"label": "reward scaling"}
+EPISODE_METHODS: dict[str, dict[str, str]] = {  # the looks of part II once more, for the arms of a filter of episodes
     "zscore": METHODS["zscore"],
-    "zscore_plain": METHODS["adaptive_innovation"] | {"label": "Z-Score, per episode, advantages as they are"},
+    "zscore_plain": METHODS["none"] | {"label": "Z-Score, per episode, advantages as they are"},
     "running": METHODS["running"],
     "running_plain": METHODS["ema"] | {"label": "Z-Score, running, advantages as they are"},
-    "episode_z": METHODS["refit"] | {"label": "K-Score of episodes, on returns, advantages z-scored"},
-    "episode": METHODS["adaptive"] | {"label": "K-Score of episodes, on returns"},
-    "episode_advantages": METHODS["innovation"] | {"label": "K-Score of episodes, on advantages"},
-    "episode_both": METHODS["kscore"] | {"label": _BOTH},
-    "episode_learned": METHODS["adaptive_refit"] | {"label": f"{_BOTH}, noise learned"},
-    "episode_bank": METHODS["none"] | {"label": f"{_BOTH}, a bank"},
+    "episode_z": METHODS["refit"] | {"label": "filter of episodes, on returns, advantages z-scored"},
+    "episode": METHODS["adaptive"] | {"label": "filter of episodes, on returns"},
+    "episode_advantages": METHODS["kscore"] | {"label": "filter of episodes, on advantages"},
+    "episode_both": _FILTER | {"label": "filter of episodes, on both"},
+    "episode_learned": METHODS["adaptive_refit"] | {"label": "filter of episodes, on both, noise learned"},
+    "episode_bank": _BANK | {"label": "filter of episodes, on both, a bank"},
 }
 RELATIVE_METHODS: dict[str, dict[str, str]] = {
     **{name: EPISODE_METHODS[name] for name in ("zscore", "running", "episode_both")},
     "none": METHODS["none"],
     "popart": METHODS["refit"] | {"label": "PopArt"},
-    "popart_episode": METHODS["adaptive"] | {"label": "PopArt by the episode filter"},
-    "percentile": METHODS["ema"] | {"label": "percentile range"},
-    "reward_scale": METHODS["innovation"] | {"label": "reward scaling"},
+    "popart_episode": METHODS["adaptive"] | {"label": "PopArt by the filter of episodes"},
+    "percentile": _PERCENTILE,
+    "reward_scale": _REWARD_SCALE,
     "symlog": METHODS["adaptive_refit"] | {"label": "symlog of the targets"},
 }
 GROUP_METHODS: dict[str, dict[str, str]] = {  # what an answer is held against
@@ -60,18 +63,17 @@ GROUP_METHODS: dict[str, dict[str, str]] = {  # what an answer is held against
     "one_filter": METHODS["adaptive_refit"] | {"label": "one filter for all prompts"},
 }
 WRAPPER_METHODS: dict[str, dict[str, str]] = {  # what becomes of rewards on their way into somebody else's learner
-    "vecnormalize": METHODS["innovation"] | {"label": "VecNormalize", "linestyle": "-."},
-    "veckscore": METHODS["kscore"] | {"label": "VecKScore"},
+    "vecnormalize": _REWARD_SCALE | {"label": "VecNormalize"},
+    "veckscore": _FILTER | {"label": "VecKScore"},
     "buffer": METHODS["adaptive_refit"] | {"label": "normalizing buffer"},
     "raw": METHODS["none"] | {"label": "rewards as they are"},
 }
 FAIR_METHODS: dict[str, dict[str, str]] = {  # the Z-Scores and the paper's filters beside what came after them
     **{name: METHODS[name] for name in ("none", "zscore", "running", "ema", "kscore", "adaptive", "adaptive_refit")},
-    "episode_filter": {"label": "filter of episodes", "color": PURPLE, "linestyle": ":", "marker": "P"},
-    "filter_bank": METHODS["adaptive_innovation"] | {"label": "filter of episodes, a bank"},
+    "episode_filter": _FILTER,
+    "filter_bank": _BANK,
     "popart": RELATIVE_METHODS["popart"],
-    "percentile_range": {"label": "percentile range", "color": VIOLET, "linestyle": (0, (6, 1, 1, 1, 1, 1)),
-                         "marker": "h"},
+    "percentile_range": _PERCENTILE,
 }
 CONTROL_METHODS: dict[str, dict[str, str]] = {  # the filters of episodes beside what does the same without a filter
     **{name: FAIR_METHODS[name] for name in ("running", "episode_filter", "filter_bank")},
