@@ -1355,8 +1355,8 @@ units = [*contenders.CONDITIONS["scale"], "times 10", "plus 10"]
 with_outliers = {learner: under(learner, "shift", "outliers") for learner in learners}
 to_be_found = " and ".join(figures.least_factor(power[learner][1])
                            for learner in learners)
-no_lead = (f"tested; leads of {to_be_found} would be found 4 times in 5, at the pace of "
-           "the clean task")
+no_lead = (f"tested; leads of {to_be_found} would be found 4 times in 5, at the pace "
+           "of the clean task")
 after_change = [*(H4.verdict[learner, "episode_filter"] for learner in learners),
                 *(H5.verdict[learner, "fading", reference] for learner in learners)]
 advice = [

@@ -1481,7 +1481,8 @@ Markdown(
         f"{filled[where, 'filter over running']:.2f} and "
         f"{filled[where, 'fading over running']:.2f} at "
         f"{where.removeprefix('REINFORCE, both at ')}" for where in (at_high, at_low))
-    + f", on the other seeds. On LunarLander {len(five)} arms were run; of {len(lunar_asked)} filters "
+    + f", on the other seeds. On LunarLander {len(five)} arms were run; of "
+    f"{len(lunar_asked)} filters "
     + " and ".join(f"{sum(pair[0] == learner for pair in lunar_slower)} with "
                    f"{called[learner]}" for learner in lunar)
     + " were slower than the per-episode Z-Score.")

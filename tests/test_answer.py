@@ -22,7 +22,8 @@ QUOTED = {**dict.fromkeys(("default", "choice", "rule"), "17_a_fair_fight"), "ad
 """The blocks that other chapters than the report print, and that it and chapter 00 quote."""
 REPORT, CONTEST, DISTURBED = (nbformat.read(NOTEBOOKS / f"{name}.ipynb", as_version=4) for name in (
     "11_replication_report", "17_a_fair_fight", "14_noise_and_shifts"))
-SOURCES = {**dict.fromkeys(("default", "choice", "rule"), CONTEST), **dict.fromkeys(("advice", "situations"), DISTURBED)}
+SOURCES = {**dict.fromkeys(("default", "choice", "rule"), CONTEST),
+           **dict.fromkeys(("advice", "situations"), DISTURBED)}
 """The chapters whose blocks these are; all others are the report's."""
 PLACES = [("README.md", "answer"), ("docs/index.md", "answer"), ("docs/answer.md", "answer"),
           ("docs/answer.md", "details"), ("docs/answer.md", "rankings"), ("docs/answer.md", "situations"),
