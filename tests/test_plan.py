@@ -43,6 +43,13 @@ ELEVEN = ("none", "zscore", "running", "ema", "kscore", "adaptive", "adaptive_re
           "popart", "percentile_range")
 FIVE = ("zscore", "running", "adaptive", "adaptive_refit", "episode_filter")
 PLACES = ("none", "episode", "past")
+DOORS = {  # what the contest has instead, and what changes
+    "zscore at the returns": ("zscore", {"normalize_advantages": False}),
+    "adaptive_refit at the returns": ("adaptive_refit", {"normalize_advantages": False}),
+    "episode_filter at the returns": ("episode_filter", {"advantage_normalizer": None}),
+    "episode_filter at the advantages": ("episode_filter", {"normalizer": {"name": "none"}}),
+    **{f"{name}, z-scored": (name, {"normalize_advantages": True}) for name in ("none", "running", "ema")},
+}
 IN_WORDS = {  # what the plan says of the arms of a part, and which those are; none: as many as the words say
     "none, zscore, running, K-Score simple refit, adaptive refit, adaptive stream":
         ["none", "zscore", "running", "refit", "adaptive_refit", "adaptive"],
@@ -97,6 +104,12 @@ IN_WORDS = {  # what the plan says of the arms of a part, and which those are; n
         ["running, swap", "fading, swap", "episode_filter, swap"],
     "running at 0.01 under noise of deviation 3, 10; outliers; rewards times 10, plus 10 after episode 50":
         [f"running, {condition}" for condition in ("noise 3", "noise 10", "outliers", "times 10", "plus 10")],
+    "zscore and adaptive refit at the returns; episode filter at the returns, and at the advantages; none, running "
+    "and ema with advantages z-scored; the two actions swapped after episode 150, cap 1500, never stopped":
+        list(DOORS),
+    "zscore at the returns; none and running with advantages z-scored; outliers":
+        ["zscore at the returns", "none, z-scored", "running, z-scored"],
+    "running at 0.01 with the two actions swapped after episode 150, cap 1500, never stopped": ["running, swap"],
     "fading and episode filter at 0.003, running at 0.01": ["fading", "episode_filter", "running"],
     "running, twice, at 0.01, advantages not z-scored": ["running_twice"],
     "episode filter at 0.003 under noise of deviation 3, 10; outliers; rewards times 10, plus 10 after episode 50":
@@ -194,7 +207,7 @@ def task_of(name):
     if name.startswith("continuous"):
         return CONTINUOUS[name.rpartition("_")[2]]
     if "_swap" in name:
-        return "CartPole-v1", 1500 if name.endswith("_longer") else 400
+        return "CartPole-v1", 1500 if "_swap_longer" in name else 400
     for task, found in SMALL.items():
         if task in name:
             return found
@@ -397,6 +410,11 @@ def test_an_arm_that_is_not_there_gets_a_sentence(made, got):
         made()
 
 
+def test_an_arm_that_nobody_moved_gets_a_sentence():
+    with pytest.raises(ValueError, match="^arm must be one of 'zscore at the returns', .*got 'zscore'"):
+        contenders.other_doors(["zscore"])
+
+
 def test_filters_over_episodes_and_controls_stand_at_both_doors_unless_advantages_are_z_scored_or_there_are_none():
     for name, filtered in (("episode_filter", spelled_out("episode")),
                            ("filter_bank", spelled_out("episode", noise="bank")),
@@ -522,6 +540,22 @@ def test_at_the_second_door_of_the_actor_critic_is_a_running_z_score():
     door, = EVERY["controls_actor_critic_doors"].configs.values()
     running = EVERY["controls_actor_critic"].configs["running"]
     assert door == dataclasses.replace(running, advantage_normalizer=spelled_out("running")) != running
+
+
+@pytest.mark.parametrize(("name", "condition"), [("swap_longer_doors", "swap"), ("outliers", "outliers")])
+def test_arms_with_something_else_at_a_door_differ_from_those_of_the_contest_by_that_alone(name, condition):
+    beside = EVERY["disturbed_actor_critic_swap_longer" if condition == "swap" else "disturbed_actor_critic_shift"]
+    for title, config in EVERY[f"controls_actor_critic_{name}"].configs.items():
+        usual, change = DOORS[title]
+        assert config == dataclasses.replace(beside.configs[f"{usual}, {condition}"], **change) != \
+            beside.configs[f"{usual}, {condition}"]
+
+
+def test_the_running_z_score_after_the_swap_has_the_rate_of_those_it_is_held_against():
+    usual = EVERY["controls_reinforce_swap_longer"].configs
+    faster, = EVERY["controls_reinforce_swap_longer_faster"].configs.values()
+    assert faster == dataclasses.replace(usual["running, swap"], learning_rate=usual["fading, swap"].learning_rate)
+    assert faster != usual["running, swap"]
 
 
 @pytest.mark.parametrize("learner", ["reinforce", "ppo"])

@@ -82,6 +82,19 @@ TWICE: dict[str, dict] = {
 }
 """The arms that normalize returns and, where there is a critic and advantages are not z-scored, advantages as well."""
 
+OTHER_DOORS: dict[str, tuple[str, str]] = {
+    "zscore at the returns": ("zscore", "none"),
+    "adaptive_refit at the returns": ("adaptive_refit", "none"),
+    "episode_filter at the returns": ("episode_filter", "none"),
+    "episode_filter at the advantages": ("none", "episode_filter"),
+    "none, z-scored": ("none", "zscore"),
+    "running, z-scored": ("running", "zscore"),
+    "ema, z-scored": ("ema", "zscore"),
+}
+"""Arms of the actor-critic with something else at a door than in the contest: what is at the returns, and at the
+advantages, which are z-scored per episode, filtered, or as they are."""
+DOORS_UNDER_OUTLIERS = ("zscore at the returns", "none, z-scored", "running, z-scored")
+
 OTHER_NETWORKS: dict[str, dict] = {"no dropout": {"dropout": 0.0}, "half the width": {"hidden": (64,)},
                                    "double width": {"hidden": (256,)}}
 """What the networks are changed to, to see whether an order of arms depends on them."""
@@ -222,6 +235,17 @@ def exchanged_rates(**changes: object) -> Arms:
 def second_door(**changes: object) -> Arms:
     """Return the running Z-Score at both doors of the actor-critic, which tuning narrowly passed over."""
     return at("actor_critic", {"running_twice": (0.01, False)}, **changes)
+
+
+def other_doors(titles: Iterable[str] = tuple(OTHER_DOORS), **changes: object) -> Arms:
+    """Return arms of the actor-critic, at their own rates, with something else at one of their doors."""
+    made = {}
+    for title in titles:
+        returns, advantages = OTHER_DOORS[checks.choice("arm", title, OTHER_DOORS)]
+        rate, _ = OWN["actor_critic"][returns]
+        config = arm(returns, "actor_critic", z_scored=advantages == "zscore", **{"learning_rate": rate, **changes})
+        made[title] = replace(config, advantage_normalizer=TWICE.get(advantages))
+    return made
 
 
 def short(task: str, learner: str, **changes: object) -> Arms:

@@ -41,6 +41,7 @@ FAIR_FEWER = Seeds(5000, 30)  # under disturbances, on short tasks, and for what
 LONGER_RESULTS = Seeds(5100, 30)  # after a swap of the actions, watched for longer
 CONTROL_RESULTS = Seeds(5200, 50)  # of the controls, and of the arms that they are held against
 CONTROL_LONGER = Seeds(5300, 30)  # the same after a swap of the actions
+GAE_AGAIN = Seeds(5400, 100)  # the controls once more, with the learner with which most was found
 ACROBOT_RESULTS = Seeds(5000, 20)
 FAIR_LUNAR_RESULTS = Seeds(5000, 20)
 
@@ -116,6 +117,16 @@ PARTS: dict[str, Declared] = {
         (14,), FAIR_FEWER, partial(contenders.at_rate_of, "episode_filter", "running")),
     "controls_reinforce_rates": Declared((17,), CONTROL_RESULTS, contenders.exchanged_rates),
     "controls_actor_critic_doors": Declared((17,), CONTROL_RESULTS, contenders.second_door),
+    "controls_gae_again": Declared((17,), GAE_AGAIN, partial(contenders.controlled, "gae")),
+    "controls_actor_critic_swap_longer_doors": Declared(
+        (14,), LONGER_RESULTS, partial(contenders.other_doors, **contenders.CONDITIONS["swap"]["swap"] | {
+            "max_episodes": contenders.WATCHED_LONGER})),
+    "controls_actor_critic_outliers": Declared(
+        (14,), FAIR_FEWER, partial(contenders.other_doors, contenders.DOORS_UNDER_OUTLIERS,
+                                   **contenders.CONDITIONS["shift"]["outliers"])),
+    "controls_reinforce_swap_longer_faster": Declared(
+        (14,), CONTROL_LONGER, partial(contenders.disturbed, "reinforce", "swap", ("running",), learning_rate=0.01,
+                                       max_episodes=contenders.WATCHED_LONGER)),
     **{f"fair_tuning_lunarlander_{learner}": Declared(
         (17,), LUNAR_TUNING, partial(contenders.grid, learner, contenders.LUNAR_RATES, contenders.LUNAR_ARMS,
                                      "LunarLander-v3", both=("episode_filter",)))
