@@ -171,6 +171,27 @@ def test_where_a_filter_wins_is_what_the_archive_says():
         assert analysis.compare(disturbed, f"episode_filter, {condition}", f"running, {condition}").factor.high < 1
 
 
+def test_at_which_door_the_actor_critic_comes_back_is_what_the_archive_says():
+    """docs/answer.md, "Where a Kalman filter wins, and whether it takes one"; chapter 14, "At which door?"."""
+    both = pd.concat([study.runs(plan.part("controls_actor_critic_swap_longer_doors")),
+                      study.runs(plan.part("disturbed_actor_critic_swap_longer"))])
+    later = after_shift(both, after=contenders.SWAPPED_AFTER, threshold=475.0)
+    back = later.groupby("arm").evaluation_arrived.sum()
+    for plain in ("zscore at the returns", "adaptive_refit at the returns"):
+        assert back[plain] < back["none, swap"] + 5
+        assert analysis.compare(later, plain, "running, swap").factor.low < 1
+    assert abs(back["none, z-scored"] - back[["zscore, swap", "adaptive_refit, swap"]].mean()) < 1
+    assert back[["episode_filter at the returns", "episode_filter at the advantages"]].min() >= 29
+    for name in ("running", "ema"):
+        assert back[f"{name}, z-scored"] > back[f"{name}, swap"] + 5
+    faster = pd.concat([study.runs(plan.part("controls_reinforce_swap_longer")), study.runs(
+        plan.part("controls_reinforce_swap_longer_faster")).assign(arm="faster")])
+    faster = after_shift(faster, after=contenders.SWAPPED_AFTER, threshold=475.0)
+    over = {arm: analysis.compare(faster, f"{arm}, swap", "faster").factor
+            for arm in ("fading", "episode_filter", "running")}
+    assert over["fading"].low > 1 < over["episode_filter"].low and over["running"].low <= 1 <= over["running"].high
+
+
 def words_on(runs, pairs):
     """The comparisons of some pairs, by the names of a part and its pair."""
     return {(name, *pair): analysis.compare(frame, *pair) for name, frame in runs.items() for pair in pairs}
@@ -190,6 +211,12 @@ def test_that_it_need_not_be_a_kalman_filter_is_what_the_archive_says():
     ahead = analysis.rankings(words_on(clean, [("episode_filter", "fading"), ("filter_bank", "fading")]) | words_on(
         swapped, [("episode_filter, swap", "fading, swap")]))
     assert len(ahead) == 10 and "holds" not in set(ahead.verdict)
+    again = {"gae": study.runs(plan.part("controls_gae_again"))}
+    over_fading = words_on(again, [("episode_filter", "fading"), ("filter_bank", "fading")])
+    judged = analysis.rankings(over_fading | words_on(again, [
+        (arm, "running") for arm in ("running_twice", "fading", "episode_filter", "filter_bank")]))
+    assert list(judged.verdict) == ["does not hold"] * 2 + ["holds"] * 4
+    assert max(one.factor.high for one in over_fading.values()) < 1.1
     bank = analysis.compare(clean["actor_critic"], "filter_bank", "running").factor
     assert bank.estimate < 1 < bank.high  # whose lead is gone
 
