@@ -68,7 +68,7 @@ chapter = chapters.begin("17_a_fair_fight")
 
 # %% tags=["parameters"]
 seeds: int = 50               # runs per arm on CartPole [2, 10000]
-fewer_seeds: int = 30         # where less is asked: from the factorial on [2, 10000]
+fewer_seeds: int = 30         # from the factorial on; at most `seeds` [2, 10000]
 acrobot_seeds: int = 20       # runs per arm on Acrobot [2, 10000]
 lunar_seeds: int = 20         # runs per arm on LunarLander [2, 10000]
 tuning_seeds: int = 20        # tuning runs that are shown; settings stay [2, 10000]
@@ -1534,7 +1534,7 @@ def lunar_row(learner: str) -> str:
 
 # %% tags=["block:choice", "hide-input"]
 Markdown(
-    "| task, learner | fewest episodes | factor over the running Z-Score "
+    "| task, learner | arm with the fewest episodes | factor over the running Z-Score "
     "| \"faster\" | on other seeds | found faster, of arms that came later |\n"
     "|---|---|---|---|---|---|\n"
     + "\n".join([*(cartpole_row(*pair) for pair in learners.items()),
@@ -1561,8 +1561,9 @@ Markdown(
 holding = [arm for arm in asked for _ in faster[arm]]
 lunar_holding = int((G3.verdict == "holds").sum())
 untold = int((G1.verdict == "cannot be told").sum())
-unsure = ("" if favoured >= 0.8 else
-          f", but it is first in only {favoured:.0%} of the draws")
+doubts = [*([] if favoured >= 0.8 else
+            [f"it is first in only {favoured:.0%} of the draws"]),
+          *([f"it is slower {' and '.join(slower)}"] if slower else [])]
 only_filters = ", each time a filter of episodes" * (
     set(holding) <= {"episode_filter", "filter_bank"} and len(holding) > 0)
 plain = (
@@ -1602,8 +1603,7 @@ rule = (
     "**No normalizer is the default everywhere**, by a rule fixed beforehand: "
     f"{spoken[favourite]} has the best mean rank over CartPole and LunarLander "
     f"({both['mean rank'][favourite]:.1f}, among the five arms that were run on "
-    f"both){unsure}"
-    + (f", but it is slower {' and '.join(slower)}" if slower else "") + ".")
+    f"both){', but ' * bool(doubts)}{', and '.join(doubts)}.")
 earning = ", ".join(f"{spoken[arm]} with {' and '.join(where)}"
                     for arm, where in filter_pays.items() if where)
 control = (
@@ -1612,7 +1612,7 @@ control = (
     "**A Kalman filter was not found to be needed.** Over a plain average of earlier "
     "episodes that fades, `normalizers.make(\"parts\", fading=0.1)`, tuned alike and "
     "run on CartPole on the same seeds, no lead of a filter was found with any of "
-    f"{len(learners)} learners. The intervals leave room for one of up to "
+    f"{len(learners)} learners. The intervals leave room for a lead of up to "
     f"{max(one.high for one in over_fading.values()):.2f} there.")
 Markdown(control if named else f"{rule}\n\n{control}")
 

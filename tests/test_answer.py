@@ -283,8 +283,9 @@ def test_the_arms_are_written_in_code_as_they_were_run():
     """docs/answer.md, "In code"."""
     page = (ROOT / "docs" / "answer.md").read_text(encoding="utf-8")
     names = {}
-    example, = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    exec(compile(example, "example", "exec"), names)
+    for example in re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL):
+        exec(compile(example, "example", "exec"), names)
+    assert len(names["advantages"]) == 3 and names["at_returns"] is not names["at_advantages"]
     rate, z_scored = contenders.OWN["ppo"]["episode_filter"]
     assert names["config"] == contenders.arm("episode_filter", "ppo", z_scored=z_scored, learning_rate=rate,
                                              max_episodes=30)

@@ -32,7 +32,8 @@ GRID = runs(a_1="40 60", a_1z="30 50", a_2="20 20", a_2z="20 20",
 def test_names_of_arms_are_read():
     assert doctest.testmod(contest) == (0, 1)
     assert contest.read_arm("episode_both at 1e-05") == ("episode_both", Setting(1e-5, False))
-    for title in ("zscore", "zscore at", "zscore at 0.1, filtered"):
+    for title in ("zscore", "zscore at", "zscore at 0.1, filtered", "zscore at x", "zscore at nan", "zscore at -1",
+                  "zscore at 0.1,z-scored"):
         with pytest.raises(ValueError, match=f"an arm of a grid must be named .*got '{title}'"):
             contest.read_arm(title)
 
@@ -86,3 +87,30 @@ def test_the_probability_of_being_best_is_that_of_the_bootstrap():
     # seeds drawn twice: both the first in a quarter of the draws, where a leads; else 25 or 40 against 20
     assert found["a"] == pytest.approx(0.25, abs=0.05) and found.sum() == pytest.approx(1)
     assert stats.restricted_mean(a, CAP) == 25
+
+
+UNEVEN = runs(a_1="40 60", b_1="10")
+
+
+@pytest.mark.parametrize(("asked", "sentence"), [
+    (lambda: contest.rate_curves(UNEVEN), "^runs must have every arm on the same seeds, got 1 of 2 for 'b at 1'"),
+    (lambda: contest.sensitivities({"x": UNEVEN}, CAP), "^runs must have every arm on the same seeds"),
+    (lambda: contest.rate_curves(UNEVEN.iloc[:0]), "^runs must hold at least one run, got none"),
+    (lambda: contest.sensitivities({"x": GRID}, 0), "^cap must be positive, got 0"),
+    (lambda: contest.sensitivities({"x": GRID, "y": runs(a_1="40 60")}, CAP),
+     "^grids must have the same arms in every cell, got x: a, b; y: a$"),
+    (lambda: contest.sensitivities({"x": GRID, "y": runs(a_1="4 6", b_1="4 6")}, CAP),
+     "^grids must have every arm at the same rates, got no 'a' at 2 in 'y'"),
+    (lambda: contest.common_settings({"a": {Setting(1): 5.0, Setting(2): 4.0}, "b": {Setting(1): 5.0}}),
+     "^means must have every arm at every rate, got none of 'b' at 2"),
+    (lambda: contest.common_settings({}), "^means must have at least one arm at one rate, got {}"),
+    (lambda: contest.standings({}, {}), "^cells must hold at least one cell, got none"),
+    (lambda: contest.standings({"x": {"a": arm(1)}}, {"y": CAP}), "^cell of caps must be one of 'y', got 'x'"),
+    (lambda: contest.standings({"x": {"a": arm(1)}, "y": {"b": arm(1)}}, {"x": CAP, "y": CAP}),
+     "^cells must have the same arms each, got b in 'y' beside a"),
+    (lambda: contest.standings({"x": {"a": arm(1), "b": arm(1, 2)}}, {"x": CAP}),
+     r"^cells must have as many runs of every arm, got \[1, 2\] in 'x'"),
+])
+def test_what_makes_no_contest_gets_a_sentence(asked, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        asked()

@@ -39,6 +39,20 @@ def test_a_list_of_anything_can_have_a_length_and_one_of_numbers_none(chapter):
         parameters.check(chapter, {"names": [1, 2, 3]})
 
 
+@pytest.mark.parametrize("folder", ["", "data", "data/runs", "build/../data"])
+def test_a_store_where_nothing_may_be_written_is_refused_before_anything_runs(notebook, folder):
+    chapter = notebook("1", parameters='store: str = "build/runs"  # your folder')
+    assert parameters.check(chapter, {"store": "build/mine"}) == {"store": "build/mine"}
+    with pytest.raises(ValueError, match=f"^store must .*got '?{folder}'?$"):
+        parameters.check(chapter, {"store": folder})
+
+
+def test_a_whole_limit_is_told_in_full(notebook):
+    chapter = notebook("1", parameters="seed: int = 1  # the first [0, 1000000000]")
+    with pytest.raises(ValueError, match="must be a whole number from 0 to 1000000000, got '1e9'"):
+        parameters.check(chapter, {"seed": "1e9"})
+
+
 @pytest.mark.parametrize("text", ["010", "0o17", "0x1f", "1_000", "1:30", "1e2", "9" * 400])
 def test_a_whole_number_that_is_not_written_as_one_gets_a_sentence(chapter, tmp_path, text):
     with pytest.raises(ValueError, match="size of 00_good must be a whole number from 0 to 100"):

@@ -410,6 +410,16 @@ def test_an_arm_that_is_not_there_gets_a_sentence(made, got):
         made()
 
 
+@pytest.mark.parametrize(("made", "name"), [
+    (lambda: contenders.grid("ppo", learning_rate=0.5), "learning_rate"),
+    (lambda: contenders.disturbed("reinforce", "noise", disturbance=None), "disturbance"),
+    (lambda: contenders.disturbed("actor_critic", "scale", reward_scale=2.0), "reward_scale"),
+])
+def test_what_the_names_of_arms_say_cannot_be_changed(made, name):
+    with pytest.raises(ValueError, match=f"^{name} must be left as the names of these arms have it, got "):
+        made()
+
+
 def test_an_arm_that_nobody_moved_gets_a_sentence():
     with pytest.raises(ValueError, match="^arm must be one of 'zscore at the returns', .*got 'zscore'"):
         contenders.other_doors(["zscore"])

@@ -375,7 +375,7 @@ for toy in (Pictures, Drawers, Album, Levers, Grid, Steps):
     ("Steps-v0", "discrete actions or a flat Box of real numbers.*int64"),
     ("Endless-v0", "time limit"), ("CartPole", "name its version.*CartPole means CartPole-v1 here"),
     ("CartPole-v999", "gymnasium can make"), ("no such env", "gymnasium can make"),
-    ("no_such_module:Env-v0", "gymnasium can make"),
+    ("no_such_module:Env-v0", "gymnasium can make"), (":Env-v0", "gymnasium can make"), ("a:b:c", "gymnasium can make"),
 ])
 @pytest.mark.filterwarnings("ignore:.*unversioned environment:UserWarning")
 def test_what_cannot_work_is_refused_with_the_reason(env, reason):

@@ -1,5 +1,7 @@
 """After a shift: when the criterion is met again, against a slow look at every evaluation, one by one."""
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -49,10 +51,14 @@ def test_arriving_again_by_hand(returns, settings, again):
 @pytest.mark.parametrize(("bad", "sentence"), [
     ({"after": -1}, "^after must be a whole number of at least 0, got -1"), ({"window": 0}, "^window must .*got 0"),
     ({"every": 0}, "^every must .*got 0"), ({"after": 2.0}, "^after must .*got 2.0"),
+    ({"threshold": None}, "^threshold must be a number, got None"),
+    ({"threshold": math.nan}, "^threshold must be finite, got nan"),
+    ({"returns": "abc"}, "^returns must be an array of numbers, got 'abc'"),
+    ({"returns": [[1.0]]}, r"^returns must be 1-D, got shape \(1, 1\)"),
 ])
 def test_bad_input_is_refused_in_a_sentence(bad, sentence):
     with pytest.raises(ValueError, match=sentence):
-        arrived_again([1.0], **{"after": 0, "threshold": 1.0, **bad})
+        arrived_again(**{"returns": [1.0], "after": 0, "threshold": 1.0, **bad})
 
 
 # Frames
@@ -115,6 +121,8 @@ def test_a_run_that_diverged_is_watched_to_the_cap_and_one_that_stopped_is_refus
 
 
 def test_a_shift_that_never_came_is_refused():
+    with pytest.raises(ValueError, match="^threshold must be finite, got nan"):
+        after_shift(RUNS, after=3, threshold=math.nan)
     with pytest.raises(ValueError, match="^after must be less than the cap of every run, got 8 and a cap of 8"):
         after_shift(RUNS, after=8, threshold=9.0)
 

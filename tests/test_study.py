@@ -499,6 +499,19 @@ def test_no_part_is_trained_into_the_archive_by_naming_it_as_the_store(tmp_path,
     assert sizes(archive) == before
 
 
+@pytest.mark.parametrize(("place", "sentence"), [
+    ("", "^store must be the path of a folder, got ''"), (" ", "^store must be the path of a folder, got ' '"),
+    ("data", "^store must not lie in data, which holds what is recorded, got data"),
+    ("build/../data/paper", "^store must not lie in data, .*got build/../data/paper"),
+])
+def test_nothing_is_trained_into_the_project_s_data_nor_nowhere(part, place, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        study.runs(part, place, InProcess(), progress=False)
+    if place.strip():
+        with pytest.raises(ValueError, match=f"{sentence}/mine.jsonl"):
+            stores.check_own(f"{place}/mine.jsonl")
+
+
 def test_a_folder_beside_the_archive_is_not_the_archive(tmp_path, archive):
     for place in (archive.with_name("runs2") / "mine.jsonl", archive / ".." / "mine.jsonl", tmp_path / "runs.jsonl"):
         assert stores.check_own(place) == place

@@ -113,6 +113,14 @@ def test_a_bandit_that_cannot_be_is_refused_in_a_sentence(bad, sentence):
         gym.make(BANDIT, **bad)
 
 
+@pytest.mark.parametrize("action", [4, -1, 1.5, "left", None])
+def test_a_bandit_refuses_what_is_no_action(action):
+    bandit = gym.make(BANDIT).unwrapped
+    bandit.reset(seed=0)
+    with pytest.raises(ValueError, match=f"^action must be a whole number from 0 to 3, got {action!r}"):
+        bandit.step(action)
+
+
 def test_on_the_dry_lake_a_step_goes_where_it_was_meant_to():
     made = environments.make(DRY, 0)
     made.env.reset()

@@ -134,6 +134,8 @@ def test_what_is_expected_of_a_first_policy_is_what_it_earns_on_average():
     ({}, {"every": 0}, "^every must be a whole number of at least 1, got 0"),
     ({}, {"episodes": 1}, "^episodes must be a whole number of at least 2, got 1"),
     ({}, {"arms": {"a": {"name": "nosuch"}}}, "^normalizer must be one of .*got 'nosuch'"),
+    ({}, {"arms": {"a": "running"}}, "^normalizer must be a dict with a 'name' and its options, got 'running'"),
+    ({}, {"arms": "running"}, "^arms must map names to normalizers, got 'running'"),
 ])
 def test_what_cannot_be_followed_is_refused_in_a_sentence(change, settings, sentence):
     with pytest.raises(ValueError, match=sentence):

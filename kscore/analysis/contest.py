@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
 
+from kscore import checks
 from kscore.analysis import stats
 from kscore.analysis.comparisons import restricted_means, times
 from kscore.analysis.stats import Interval, Times
@@ -37,7 +38,7 @@ def read_arm(title: str) -> tuple[str, Setting]:
     >>> read_arm("zscore at 0.003, z-scored")
     ('zscore', Setting(rate=0.003, z_scored=True))
     """
-    found = re.fullmatch(r"(\w+) at (\S+?)(, z-scored)?", title)
+    found = re.fullmatch(r"(\w+) at (\d+(?:\.\d*)?(?:e-?\d+)?)(, z-scored)?", title)
     if not found:
         raise ValueError(f"an arm of a grid must be named 'arm at rate' or 'arm at rate, z-scored', got {title!r}")
     return found[1], Setting(float(found[2]), found[3] is not None)
@@ -60,6 +61,11 @@ def own_settings(means: Means) -> dict[str, Setting]:
 def common_settings(means: Means) -> dict[str, Setting]:
     """Return each arm's better setting at the one rate that is best on the average of all arms."""
     rates = sorted({setting.rate for own in means.values() for setting in own})
+    for arm, own in means.items():
+        if missing := set(rates) - {setting.rate for setting in own}:
+            raise ValueError(f"means must have every arm at every rate, got none of {arm!r} at {min(missing):g}")
+    if not rates:
+        raise ValueError(f"means must have at least one arm at one rate, got {means!r}")
     at_rate = {rate: {arm: _best({setting: mean for setting, mean in own.items() if setting.rate == rate})
                       for arm, own in means.items()} for rate in rates}
     averages = {rate: np.mean([means[arm][setting] for arm, setting in chosen.items()])
@@ -91,11 +97,20 @@ def sensitivities(grids: Mapping[str, pd.DataFrame], cap: float) -> dict[str, In
     That is the mean over cells of its restricted mean at the setting that is best on their average, less that at its
     own setting in each (after Adkins and others 2024). A cell without advantages is the same with both treatments.
     """
+    checks.positive("cap", cap)
     drawn = [_drawn_means(runs) for runs in grids.values()]
+    if len({frozenset(cell) for cell in drawn}) != 1:
+        raise ValueError("grids must have the same arms in every cell, got "
+                         + "; ".join(f"{name}: {', '.join(cell)}" for name, cell in zip(grids, drawn, strict=True)))
     n = min(runs.seed.nunique() for runs in grids.values())
     found = {}
     for arm in drawn[0]:
         settings = sorted({setting for cell in drawn for setting in cell[arm]})
+        for name, cell in zip(grids, drawn, strict=True):
+            for one in settings:
+                if one not in cell[arm] and Setting(one.rate) not in cell[arm]:
+                    raise ValueError(f"grids must have every arm at the same rates, got no {arm!r} at {one.rate:g} "
+                                     f"in {name!r}")
         table = np.array([[cell[arm].get(setting, cell[arm].get(Setting(setting.rate))) for setting in settings]
                           for cell in drawn])  # (cells, settings, draws)
         found[arm] = _interval((table.mean(axis=0).min(axis=0) - table.min(axis=1).mean(axis=0)) / cap, n)
@@ -105,6 +120,11 @@ def sensitivities(grids: Mapping[str, pd.DataFrame], cap: float) -> dict[str, In
 def _drawn_means(runs: pd.DataFrame) -> dict[str, dict[Setting, np.ndarray]]:
     """Return restricted means by arm and setting: the estimate first, then one for each draw of the seeds."""
     n = runs.seed.nunique()
+    for title, seeds in runs.groupby("arm", sort=False).seed.nunique().items():
+        if seeds != n:
+            raise ValueError(f"runs must have every arm on the same seeds, got {seeds} of {n} for {title!r}")
+    if not n:
+        raise ValueError("runs must hold at least one run, got none")
     counts = np.vstack([np.ones(n), np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), size=DRAWS)])
     drawn: dict[str, dict[Setting, np.ndarray]] = {}
     for title, cap in runs.groupby("arm", sort=False).cap.first().items():
@@ -123,9 +143,17 @@ def standings(cells: Mapping[str, Mapping[str, Times]], caps: Mapping[str, float
 
     Rank 1 has the lowest restricted mean; equal ones share their ranks. Seeds are drawn in every cell by itself.
     """
+    if not cells:
+        raise ValueError("cells must hold at least one cell, got none")
     arms, rng, ranks = list(next(iter(cells.values()))), np.random.default_rng(0), []
     for name, cell in cells.items():
-        n = len(cell[arms[0]].time)
+        checks.choice("cell of caps", name, caps)
+        if set(cell) != set(arms):
+            raise ValueError(f"cells must have the same arms each, got {', '.join(cell)} in {name!r} "
+                             f"beside {', '.join(arms)}")
+        if len(lengths := {len(times.time) for times in cell.values()}) != 1:
+            raise ValueError(f"cells must have as many runs of every arm, got {sorted(lengths)} in {name!r}")
+        n = lengths.pop()
         counts = np.vstack([np.ones(n), rng.multinomial(n, np.full(n, 1 / n), size=DRAWS)])
         ranks.append(rankdata([stats.restricted_mean(cell[arm], caps[name], counts) for arm in arms], axis=0))
     mean = np.mean(ranks, axis=0)  # (arms, draws)

@@ -25,7 +25,8 @@ def arrived_again(returns: Sequence[float], after: int, threshold: float, window
     checks.whole("after", after, low=0)
     checks.whole("window", window)
     checks.whole("every", every)
-    since = np.asarray(returns, float)[after // every:]
+    checks.number("threshold", threshold)
+    since = checks.series("returns", returns)[after // every:] if len(returns) else np.empty(0)
     if len(since) < window:
         return None
     there = np.lib.stride_tricks.sliding_window_view(since, window).mean(axis=1) >= threshold
@@ -40,6 +41,7 @@ def after_shift(runs: pd.DataFrame, after: int, threshold: float, window: int = 
     that diverged will not arrive any more; any other must have been trained to its cap.
     """
     checks.whole("after", after, low=0)
+    checks.number("threshold", threshold)
     short = runs[(runs.episodes < runs.cap) & (runs.status != "diverged")]
     if len(short):
         raise ValueError(f"runs must have been trained to their cap (stop=False), got one of arm {short.arm.iloc[0]!r} "

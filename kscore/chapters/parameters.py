@@ -26,6 +26,7 @@ from kscore.project import NOTEBOOKS
 PROFILES = NOTEBOOKS / "profiles.toml"
 KINDS = {"int": int, "float": float, "str": str, "bool": bool, "list": list, "dict": dict, "list[int]": list,
          "list[float]": list}
+FOLDER = "store"  # the parameter that names a folder to write to
 NUMBERS = ("int", "float", "list[int]", "list[float]")  # these may have a range
 IN_WORDS = {"int": "a whole number", "float": "a number", "str": "a text", "bool": "true or false",
             "list": "a list of plain values", "dict": "a mapping of names to plain values",
@@ -56,7 +57,9 @@ class Parameter(NamedTuple):
             kind = kind.replace("a list of", f"a list of {count}")
         if self.low is None:
             return kind
-        ends = f"of at least {self.low:g}" if self.high == float("inf") else f"from {self.low:g} to {self.high:g}"
+        form = ".0f" if self.kind in ("int", "list[int]") else "g"
+        low, high = f"{self.low:{form}}", f"{self.high:{form}}"
+        ends = f"of at least {low}" if self.high == float("inf") else f"from {low} to {high}"
         return f"{kind} {ends}"
 
 
@@ -94,7 +97,12 @@ def check(chapter: Path, values: Mapping[str, object], known: Mapping[str, Param
         if not known:
             raise ValueError(f"{chapter.stem} has no parameters, got {name!r}")
         checks.choice(f"parameter of {chapter.stem}", name, known)
-    return {name: _value(chapter, known[name], value) for name, value in values.items()}
+    taken = {name: _value(chapter, known[name], value) for name, value in values.items()}
+    if FOLDER in taken:
+        from kscore.study import store  # here, because it brings pandas, which the command line can do without
+
+        store.check_folder(taken[FOLDER])
+    return taken
 
 
 def _value(chapter: Path, parameter: Parameter, value: object) -> object:

@@ -129,7 +129,7 @@ def _registered(env: str) -> gym.Env:
         if env in gym.registry and str(gym.registry[env].entry_point).startswith("gymnasium.envs.mujoco"):
             _log_mujoco()
         return gym.make(env)
-    except (gym.error.Error, ImportError) as error:
+    except (gym.error.Error, ImportError, ValueError) as error:  # ValueError: a colon too many, or in the first place
         raise ValueError(f"env must be an id that gymnasium can make, got {env!r}: {error}") from None
 
 

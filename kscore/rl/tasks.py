@@ -31,6 +31,8 @@ class Bandit(gym.Env):
 
     def step(self, action: int) -> tuple[np.int64, float, bool, bool, dict]:
         """Pay for the action; there is no second step."""
+        if not self.action_space.contains(action):
+            raise ValueError(f"action must be a whole number from 0 to {self.action_space.n - 1}, got {action!r}")
         right = float(action == self.context % self.action_space.n)
         return self.context, right + self.deviation * self.np_random.standard_normal(), True, False, {}
 

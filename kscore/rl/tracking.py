@@ -8,6 +8,7 @@ that run. Now and then the policy is held still and plays many more episodes, wh
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -40,7 +41,10 @@ def follow(config: RunConfig, seed: int, arms: Mapping[str, dict] | None = None,
         raise ValueError("reward_normalizer must be None where centres of returns are followed, because the units of "
                          f"the returns change with it, got {config.reward_normalizer!r}")
     arms = {config.normalizer["name"]: config.normalizer} if arms is None else arms
-    looking_on, rows = {arm: normalizers.make(**options) for arm, options in arms.items()}, []
+    if not isinstance(arms, Mapping):
+        raise ValueError(f"arms must map names to normalizers, got {arms!r}")
+    checked = {arm: replace(config, normalizer=options).normalizer for arm, options in arms.items()}
+    looking_on, rows = {arm: normalizers.make(**options) for arm, options in checked.items()}, []
 
     def watch(history: History, batch: Batch, policy: Policy) -> None:
         returns = np.split(batch.returns(config.gamma), np.cumsum(batch.lengths)[:-1])

@@ -163,10 +163,18 @@ def grid(learner: str, rates: Iterable[float] = RATES, names: Iterable[str] = AR
 
     All others have them z-scored. REINFORCE has no advantages.
     """
+    _leave(changes, "learning_rate")
     return {f"{name} at {short_number(rate)}{', z-scored' if z_scored else ''}":
-            arm(name, learner, z_scored=z_scored, env=env, **{"learning_rate": rate, **changes})
+            arm(name, learner, z_scored=z_scored, env=env, learning_rate=rate, **changes)
             for rate in rates for name in names
             for z_scored in ([False] if learner == "reinforce" else [False, True] if name in both else [True])}
+
+
+def _leave(changes: Mapping[str, object], *names: str) -> None:
+    """Refuse changes to what the names of arms say of them."""
+    for name in names:
+        if name in changes:
+            raise ValueError(f"{name} must be left as the names of these arms have it, got {changes[name]!r}")
 
 
 def at(learner: str, settings: Mapping[str, Choice], env: str = "CartPole-v1", **changes: object) -> Arms:
@@ -212,6 +220,7 @@ def other_networks(learner: str, **changes: object) -> Arms:
 def disturbed(learner: str, kind: str, names: Iterable[str] = SHIFT_ARMS, **changes: object) -> Arms:
     """Return the arms at their own settings on the clean task, under each condition of a kind."""
     settings = own(learner, names)
+    _leave(changes, "disturbance", "reward_scale")
     return {f"{name}, {title}": config
             for title, condition in CONDITIONS[checks.choice("kind of condition", kind, CONDITIONS)].items()
             for name, config in at(learner, settings, **{**condition, **changes}).items()}

@@ -42,8 +42,8 @@ def runs(part: Part, store: str | Path = stores.OWN, executor: Executor | None =
     With `archive=False` nothing is taken from the archive.
     """
     beside = [ARCHIVE / part.file] if archive else []
-    return run(part.configs, part.seeds, Path(store) / part.file, executor, beside=beside, progress=progress,
-               retry_failed=retry_failed)
+    return run(part.configs, part.seeds, stores.check_folder(store) / part.file, executor, beside=beside,
+               progress=progress, retry_failed=retry_failed)
 
 
 def record(part: Part, executor: Executor | None = None, *, retry_failed: bool = False) -> pd.DataFrame:

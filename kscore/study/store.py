@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kscore import journal
-from kscore.project import ARCHIVE, located
+from kscore.project import ARCHIVE, DATA, located, shown
 from kscore.rl.config import PROTOCOL_VERSION
 from kscore.study.records import Key, Record, Unusable
 
@@ -79,9 +79,23 @@ def append(store: str | Path, record: dict) -> None:
 
 
 def check_own(store: str | Path) -> Path:
-    """Return the path of a store that may be written to: any but the archive."""
+    """Return the path of a store that may be written to: any but those of the project's data."""
     path = file_of(store)
+    _check_outside(path, store)
+    return path
+
+
+def check_folder(store: str | Path) -> Path:
+    """Return the path of a folder for stores that may be written to, by the same rule."""
+    if not str(store).strip():
+        raise ValueError(f"store must be the path of a folder, got {store!r}")
+    _check_outside(located(store), store)
+    return located(store)
+
+
+def _check_outside(path: Path, store: str | Path) -> None:
     if path.resolve().is_relative_to(ARCHIVE.resolve()):
         raise ValueError(f"store must not lie in the archive, which only `kscore study --record` appends to, "
                          f"got {store}")
-    return path
+    if path.resolve().is_relative_to(DATA.resolve()):
+        raise ValueError(f"store must not lie in {shown(DATA)}, which holds what is recorded, got {store}")
