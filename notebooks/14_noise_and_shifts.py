@@ -1368,7 +1368,8 @@ short_rows = [row for task in timed for row in rows_of(task_names[task], fastest
                                                        task)]
 Markdown(
     "| CartPole, disturbed | arm with the fewest episodes "
-    "| factor over the running Z-Score | \"faster\" |\n|---|---|---|---|\n" + "\n".join(told_rows)
+    "| factor over the running Z-Score | \"faster\" |\n|---|---|---|---|\n"
+    + "\n".join(told_rows)
     + "\n\n| short episodes | arm with the fewest episodes "
     "| factor over the per-episode Z-Score "
     "| \"faster\" | factor over the running Z-Score |\n|---|---|---|---|---|\n"
@@ -1461,11 +1462,11 @@ Markdown(
     "test was planned, and the interval is all there is.")
 
 # %% [markdown]
-# The middle column has numbers of the runs; what to make of them, the second column, was written after they had been seen. Row by row:
+# What to use, the second column, was written after the numbers in the third had been seen. Row by row:
 #
 # - Under *noise* nothing was found that copes better than a running Z-Score, and with REINFORCE the filter of episodes, at its own rate, was slower under strong noise and under outliers.
 # - When rewards change their *units*, or their zero, one cell says "holds", by about the lead that the arm has on the clean task. At equal rates that lead shrinks to a tenth or a little more.
-# - By *outliers* every arm is harmed. A per-episode Z-Score took the fewest episodes; that was seen and not asked, with REINFORCE its interval includes 1, and with the actor-critic its advantages are z-scored as well, which may be half of the reason (below).
+# - By *outliers* every arm is harmed. A per-episode Z-Score took the fewest episodes; that was seen and not asked, with REINFORCE its interval includes 1, and with the actor-critic its advantages are z-scored as well, which may be a part of the reason (below).
 # - After the one change of the *task* that we made, the filter of episodes took the fewest episodes to come back, with both learners. A plain average of earlier episodes that fades was not found to be any slower. A running Z-Score, a slow moving average and no normalizer at all came back seldom, with either learner; with a critic, z-scored advantages help any of them.
 # - Where an episode has *one step*, every arm will do but the Z-Score within the episode. On the dry lake, where it has *a few* and seldom pays, a Z-Score with a memory arrived in every run, and so did the stream of Algorithm 1 and no normalizer; the adaptive forms of the paper and the filter of episodes arrived in fewer.
 

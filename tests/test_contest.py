@@ -101,6 +101,8 @@ UNEVEN = runs(a_1="40 60", b_1="10")
      "^grids must have the same arms in every cell, got x: a, b; y: a$"),
     (lambda: contest.sensitivities({"x": GRID, "y": runs(a_1="4 6", b_1="4 6")}, CAP),
      "^grids must have every arm at the same rates, got no 'a' at 2 in 'y'"),
+    (lambda: contest.sensitivities({"x": GRID, "y": runs(a_1z="4", a_2="4", b_1="4", b_2="4")}, CAP),
+     "^grids must have every arm at the same rates, got no 'a' at 1 in 'y'"),
     (lambda: contest.common_settings({"a": {Setting(1): 5.0, Setting(2): 4.0}, "b": {Setting(1): 5.0}}),
      "^means must have every arm at every rate, got none of 'b' at 2"),
     (lambda: contest.common_settings({}), "^means must have at least one arm at one rate, got {}"),

@@ -5,7 +5,7 @@ are z-scored. A *cell* is a learner on a task. Lower is better throughout: restr
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -61,11 +61,7 @@ def own_settings(means: Means) -> dict[str, Setting]:
 def common_settings(means: Means) -> dict[str, Setting]:
     """Return each arm's better setting at the one rate that is best on the average of all arms."""
     rates = sorted({setting.rate for own in means.values() for setting in own})
-    for arm, own in means.items():
-        if missing := set(rates) - {setting.rate for setting in own}:
-            raise ValueError(f"means must have every arm at every rate, got none of {arm!r} at {min(missing):g}")
-    if not rates:
-        raise ValueError(f"means must have at least one arm at one rate, got {means!r}")
+    _check_rates(means, rates)
     at_rate = {rate: {arm: _best({setting: mean for setting, mean in own.items() if setting.rate == rate})
                       for arm, own in means.items()} for rate in rates}
     averages = {rate: np.mean([means[arm][setting] for arm, setting in chosen.items()])
@@ -98,33 +94,21 @@ def sensitivities(grids: Mapping[str, pd.DataFrame], cap: float) -> dict[str, In
     own setting in each (after Adkins and others 2024). A cell without advantages is the same with both treatments.
     """
     checks.positive("cap", cap)
-    drawn = [_drawn_means(runs) for runs in grids.values()]
-    if len({frozenset(cell) for cell in drawn}) != 1:
-        raise ValueError("grids must have the same arms in every cell, got "
-                         + "; ".join(f"{name}: {', '.join(cell)}" for name, cell in zip(grids, drawn, strict=True)))
+    drawn = {name: _drawn_means(runs) for name, runs in grids.items()}
+    _check_grids(drawn)
     n = min(runs.seed.nunique() for runs in grids.values())
     found = {}
-    for arm in drawn[0]:
-        settings = sorted({setting for cell in drawn for setting in cell[arm]})
-        for name, cell in zip(grids, drawn, strict=True):
-            for one in settings:
-                if one not in cell[arm] and Setting(one.rate) not in cell[arm]:
-                    raise ValueError(f"grids must have every arm at the same rates, got no {arm!r} at {one.rate:g} "
-                                     f"in {name!r}")
+    for arm in next(iter(drawn.values())):
+        settings = sorted({setting for cell in drawn.values() for setting in cell[arm]})
         table = np.array([[cell[arm].get(setting, cell[arm].get(Setting(setting.rate))) for setting in settings]
-                          for cell in drawn])  # (cells, settings, draws)
+                          for cell in drawn.values()])  # (cells, settings, draws)
         found[arm] = _interval((table.mean(axis=0).min(axis=0) - table.min(axis=1).mean(axis=0)) / cap, n)
     return found
 
 
 def _drawn_means(runs: pd.DataFrame) -> dict[str, dict[Setting, np.ndarray]]:
     """Return restricted means by arm and setting: the estimate first, then one for each draw of the seeds."""
-    n = runs.seed.nunique()
-    for title, seeds in runs.groupby("arm", sort=False).seed.nunique().items():
-        if seeds != n:
-            raise ValueError(f"runs must have every arm on the same seeds, got {seeds} of {n} for {title!r}")
-    if not n:
-        raise ValueError("runs must hold at least one run, got none")
+    n = _seeds(runs)
     counts = np.vstack([np.ones(n), np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), size=DRAWS)])
     drawn: dict[str, dict[Setting, np.ndarray]] = {}
     for title, cap in runs.groupby("arm", sort=False).cap.first().items():
@@ -143,9 +127,55 @@ def standings(cells: Mapping[str, Mapping[str, Times]], caps: Mapping[str, float
 
     Rank 1 has the lowest restricted mean; equal ones share their ranks. Seeds are drawn in every cell by itself.
     """
+    _check_cells(cells, caps)
+    arms, rng, ranks = list(next(iter(cells.values()))), np.random.default_rng(0), []
+    for name, cell in cells.items():
+        n = len(cell[arms[0]].time)
+        counts = np.vstack([np.ones(n), rng.multinomial(n, np.full(n, 1 / n), size=DRAWS)])
+        ranks.append(rankdata([stats.restricted_mean(cell[arm], caps[name], counts) for arm in arms], axis=0))
+    mean = np.mean(ranks, axis=0)  # (arms, draws)
+    first = mean[:, 1:] == mean[:, 1:].min(axis=0)
+    return pd.DataFrame({"mean rank": [_interval(own, len(cells)) for own in mean],
+                         "probability of being best": (first / first.sum(axis=0)).mean(axis=1)}, index=arms)
+
+
+# What makes no contest
+
+def _seeds(runs: pd.DataFrame) -> int:
+    """Return how many seeds the arms have; refuse arms that have not the same ones."""
+    n = runs.seed.nunique()
+    for title, seeds in runs.groupby("arm", sort=False).seed.nunique().items():
+        if seeds != n:
+            raise ValueError(f"runs must have every arm on the same seeds, got {seeds} of {n} for {title!r}")
+    if not n:
+        raise ValueError("runs must hold at least one run, got none")
+    return n
+
+
+def _check_rates(means: Means, rates: Collection[float]) -> None:
+    if not rates:
+        raise ValueError(f"means must have at least one arm at one rate, got {means!r}")
+    for arm, own in means.items():
+        if missing := set(rates) - {setting.rate for setting in own}:
+            raise ValueError(f"means must have every arm at every rate, got none of {arm!r} at {min(missing):g}")
+
+
+def _check_grids(drawn: Mapping[str, Mapping[str, Mapping[Setting, np.ndarray]]]) -> None:
+    if len({frozenset(cell) for cell in drawn.values()}) != 1:
+        raise ValueError("grids must have the same arms in every cell, got "
+                         + "; ".join(f"{name}: {', '.join(cell)}" for name, cell in drawn.items()))
+    for arm in next(iter(drawn.values())):
+        settings = {setting for cell in drawn.values() for setting in cell[arm]}
+        for name, cell in drawn.items():
+            if missing := {one for one in settings if not {one, Setting(one.rate)} & set(cell[arm])}:
+                raise ValueError(f"grids must have every arm at the same rates, got no {arm!r} at "
+                                 f"{min(missing).rate:g} in {name!r}")
+
+
+def _check_cells(cells: Mapping[str, Mapping[str, Times]], caps: Mapping[str, float]) -> None:
     if not cells:
         raise ValueError("cells must hold at least one cell, got none")
-    arms, rng, ranks = list(next(iter(cells.values()))), np.random.default_rng(0), []
+    arms = next(iter(cells.values()))
     for name, cell in cells.items():
         checks.choice("cell of caps", name, caps)
         if set(cell) != set(arms):
@@ -153,10 +183,3 @@ def standings(cells: Mapping[str, Mapping[str, Times]], caps: Mapping[str, float
                              f"beside {', '.join(arms)}")
         if len(lengths := {len(times.time) for times in cell.values()}) != 1:
             raise ValueError(f"cells must have as many runs of every arm, got {sorted(lengths)} in {name!r}")
-        n = lengths.pop()
-        counts = np.vstack([np.ones(n), rng.multinomial(n, np.full(n, 1 / n), size=DRAWS)])
-        ranks.append(rankdata([stats.restricted_mean(cell[arm], caps[name], counts) for arm in arms], axis=0))
-    mean = np.mean(ranks, axis=0)  # (arms, draws)
-    first = mean[:, 1:] == mean[:, 1:].min(axis=0)
-    return pd.DataFrame({"mean rank": [_interval(own, len(cells)) for own in mean],
-                         "probability of being best": (first / first.sum(axis=0)).mean(axis=1)}, index=arms)
