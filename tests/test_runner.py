@@ -6,6 +6,7 @@ import base64
 import contextlib
 import io
 import json
+import logging
 import os
 import pty
 import re
@@ -50,7 +51,8 @@ KERNEL = """import ipykernel, os, psutil
 print(ipykernel.get_connection_info(unpack=True)["transport"])
 print(os.path.dirname(ipykernel.get_connection_file()))
 family = [psutil.Process(), psutil.Process().parent()]
-print([c.laddr for one in family for c in one.net_connections("inet") if c.status == psutil.CONN_LISTEN])"""
+print([c.laddr for one in family for c in one.net_connections("inet") if c.status == psutil.CONN_LISTEN])
+print(ipykernel.kernelapp.IPKernelApp.instance().log_level)"""
 
 
 def test_a_good_chapter_is_executed_and_has_a_status(notebook, tmp_path):
@@ -58,8 +60,9 @@ def test_a_good_chapter_is_executed_and_has_a_status(notebook, tmp_path):
     outcome, = runner.run([task(source, out, size=5)], out, watch=lambda *event: seen.append(event[1:]))
     assert (outcome.name, outcome.status, outcome.error, outcome.cell) == ("00_good", "ok", "", None)
     assert seen == [(cell, 4, "") for cell in (1, 2, 2, 3, 4)]  # what papermill adds for parameters is no cell of it
-    printed, transport, scratch, listening = texts(out / "00_good.ipynb").splitlines()
+    printed, transport, scratch, listening, logged = texts(out / "00_good.ipynb").splitlines()
     assert (printed, transport, listening) == ("size 5", "ipc", "[]") and not Path(scratch).exists()
+    assert int(logged) == logging.CRITICAL  # that it is interrupted at its end is no error
     began, ended = entries(out)
     assert began["status"] == "running" and began["runner"] == os.getpid()
     assert {name: ended[name] for name in ("name", "chapter", "parameters", "status", "error", "cell", "start")} == {

@@ -9,12 +9,17 @@ from traitlets.config import Config
 
 
 class QuietKernelManager(AsyncKernelManager):
-    """Starts the kernel of this module in the place of the usual one."""
+    """Starts the kernel of this module in the place of the usual one.
+
+    Its log says what is critical and no more. Every kernel is interrupted when its chapter has ended, and would log
+    that as an error; the errors of a chapter come as messages and not by the log.
+    """
 
     def format_kernel_cmd(self, extra_arguments: list[str] | None = None) -> list[str]:
         """Return the command that starts a kernel."""
         usual = super().format_kernel_cmd(extra_arguments)
-        return [__name__ if word == "ipykernel_launcher" else word for word in usual]
+        return [*(__name__ if word == "ipykernel_launcher" else word for word in usual),
+                "--IPKernelApp.log_level=CRITICAL"]
 
 
 def settings(folder: str) -> Config:
