@@ -1030,8 +1030,9 @@ figures.sentences(
 over_z = [pair for pair in different if pair[2] in ("zscore", "running")]
 ahead_now = [pair for pair in over_z if again_judged.verdict[pair] == "holds"]
 holding_told = "; ".join(
-    f"{claim} as {reading}: {own_told(claim, reading)}, adjusted p "
-    f"{again_judged['adjusted p'][pair]:.3f}"
+    f"{claim} as {reading}, {again_judged.factor[pair]:.2f}"
+    + " by a thread" * (pair in by_a_thread)
+    + f", adjusted p {again_judged['adjusted p'][pair]:.3f}"
     for (claim, reading), pair in own_pairs.items()
     if pair in ahead_now
 )

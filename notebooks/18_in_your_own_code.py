@@ -874,7 +874,7 @@ assert np.isclose(ahead, np.mean(larger)), (
 
 # %% tags=["hide-input"]
 Markdown(
-    "**Answer.** One line of a script changes: `VecKScore` in the place of "
+    "**Answer.** One line of a script changes: `VecKScore` in place of "
     "`VecNormalize`, or a buffer inside PPO. Against `VecNormalize`, with PPO of "
     f"Stable-Baselines3 at equal settings (n = {n_runs} seeds per arm and task), "
     f"better by area: {'; '.join(told(BETTER)) or 'neither of ours on any task'}; "
