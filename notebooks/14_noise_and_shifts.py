@@ -429,6 +429,9 @@ figures.caption(
     "deviation of 1, rise a little at 3 and steeply at 10; that of no normalizer with "
     "REINFORCE rises throughout.")
 
+# %% [markdown]
+# From which deviation on does it cost more than a tenth?
+
 # %% tags=["hide-input"]
 felt = {learner: {level: int((frame[level] > 1.1 * frame["clean"]).sum())
                   for level in levels[1:]} for learner, frame in by_noise.items()}
@@ -1345,7 +1348,10 @@ def fastest_on(learner: str, task: str) -> str:
     over_running = analysis.compare(frame, analysis.best(frame), reference).factor
     return f"{fastest(frame, 'zscore', told, count=True)} | {over_running:.2f}"
 
+# %% [markdown]
+# Who took the fewest episodes in each situation? Under disturbances the reference is the running Z-Score, on short tasks the per-episode one.
 
+# %% tags=["block:situations", "hide-input"]
 disturbances = {
     "noise 3": ("noise", "noise of deviation 3 on every reward"),
     "noise 10": ("noise", "noise of deviation 10"),
@@ -1353,10 +1359,7 @@ disturbances = {
     "times 10": ("shift", "rewards times 10 after episode 50"),
     "plus 10": ("shift", "rewards plus 10 after episode 50")}
 
-# %% [markdown]
-# Who took the fewest episodes in each situation? Under disturbances the reference is the running Z-Score, on short tasks the per-episode one.
 
-# %% tags=["block:situations", "hide-input"]
 def rows_of(words: str, cells_of, *given) -> list[str]:
     """Return the rows of a situation, one for each learner."""
     return [f"| {words}, {title} | {cells_of(learner, *given)} |"
@@ -1411,32 +1414,27 @@ def over_reference(arm: str, frames: dict[str, pd.DataFrame]) -> str:
                         for frame in frames.values())
 
 
-def arrived_on(task: str, *some: str) -> str:
-    """Return how many runs of some arms arrive on a short task, with each learner."""
-    count = {learner: short[task, learner].groupby("arm").evaluation_arrived.sum()
-             for learner in learners}
-    return ", ".join(f"{spoken[arm]} "
-                     + " and ".join(str(count[learner][arm]) for learner in learners)
-                     for arm in some)
+def arriving(frames: list[pd.DataFrame], *some: str) -> str:
+    """Return how many runs of some arms arrive, with each learner, in words."""
+    count = {arm: " and ".join(str(frame[frame.arm == arm].evaluation_arrived.sum())
+                               for frame in frames) for arm in some}
+    return f"runs of {seeds} that arrive: {numbered(count)}"
 
-# %% tags=["block:advice", "hide-input"]
-units = [*contenders.CONDITIONS["scale"], "times 10", "plus 10"]
+# %%
 with_outliers = {learner: under(learner, "shift", "outliers") for learner in learners}
+on_task = {task: [short[task, learner] for learner in learners] for task in timed}
+units = [*contenders.CONDITIONS["scale"], "times 10", "plus 10"]
+harmed_by_outliers = sum("outliers" in harmed_by(arm) for arm in arms)
+after_change = [*(H4.verdict[learner, "episode_filter"] for learner in learners),
+                *(H5.verdict[learner, "fading", reference] for learner in learners)]
+over_z_score = {task: [H3.verdict[task, learner, reference] for learner in learners]
+                for task in timed}
 to_be_found = " or ".join(f"{figures.least_factor(power[learner][1])} ({title})"
                           for learner, title in learners.items())
 no_lead = (f"tested; a lead of {to_be_found} would be found 4 times in 5, where runs "
            "are as fast as when clean")
-harmed_by_outliers = sum("outliers" in harmed_by(arm) for arm in arms)
 
-
-def through_outliers(arm: str) -> str:
-    """Return how many runs of an arm arrive under outliers, with each learner."""
-    return " and ".join(str(frame[frame.arm == arm].evaluation_arrived.sum())
-                        for frame in with_outliers.values())
-
-
-after_change = [*(H4.verdict[learner, "episode_filter"] for learner in learners),
-                *(H5.verdict[learner, "fading", reference] for learner in learners)]
+# %% tags=["block:advice", "hide-input"]
 advice = [
     ("rewards come with noise", '`"running"`',
      tallied(list(contenders.CONDITIONS["noise"])), no_lead),
@@ -1445,9 +1443,9 @@ advice = [
     ("rewards have outliers",
      'perhaps `"zscore"`, with advantages z-scored where there is a critic',
      f"`\"zscore\"` so over `\"running\"`: {over_reference('zscore', with_outliers)}; "
-     f"runs of {seeds} that arrive: {through_outliers('zscore')}, against "
-     f"{through_outliers(reference)}; {harmed_by_outliers} of {len(arms)} arms were "
-     "harmed", "harm was tested, the lead not asked"),
+     f"{arriving(list(with_outliers.values()), 'zscore', reference)}; "
+     f"{harmed_by_outliers} of {len(arms)} arms were harmed",
+     "harm was tested, the lead not asked"),
     ("the task itself may change", '`"episode"` or `"parts", fading=0.1`',
      "until it is back, over `\"running\"`: `\"episode\"` "
      f"{over_reference('episode_filter', returned)}, `\"parts\"` "
@@ -1455,16 +1453,14 @@ advice = [
      f"{words_of(after_change)}, at both doors where there is a critic; one change was "
      "tried"),
     ("episodes have one step", '`"running"` or `"none"`; not `"zscore"`',
-     f"bandit, runs of {seeds} that arrive: "
-     f"{arrived_on('bandit', reference, 'none', 'zscore')}",
-     words_of([H3.verdict["bandit", learner, reference] for learner in learners])),
+     f"bandit, {arriving(on_task['bandit'], reference, 'none', 'zscore')}",
+     words_of(over_z_score["bandit"])),
     ("episodes have a few steps, and seldom pay",
      '`"running"` or `"none"`; neither `"zscore"` nor `"episode"`; `"parts"` was not '
      'tried',
-     "dry lake: " + arrived_on("drylake", reference, "none", "zscore",
-                               "episode_filter"),
-     words_of([H3.verdict["drylake", learner, reference] for learner in learners])
-     + '; of `"episode"` nothing was asked'),
+     "dry lake, " + arriving(on_task["drylake"], reference, "none", "zscore",
+                             "episode_filter"),
+     words_of(over_z_score["drylake"]) + '; of `"episode"` nothing was asked'),
 ]
 Markdown(
     "| if | use | by how much | how sure |\n|---|---|---|---|\n"

@@ -479,7 +479,7 @@ fig, ax = figures.panels(height=2.8)
 at = np.arange(1, len(first_rewards) + 1)
 ax.plot(at, first_rewards, color=figures.GREEN, linestyle="-.", marker="^",
         label="Gymnasium")
-ax.plot(at, calmer, color=figures.TEAL, marker="<", markersize=4,
+ax.plot(at, calmer, color=figures.INK, marker="<", markersize=4,
         label="the start counts for one observation")
 ax.axhline(10, color=figures.GREY, linewidth=1, linestyle="--",
            label="where Stable-Baselines3 clips")
@@ -538,7 +538,7 @@ leaks = {
 fig, axes = figures.panels(1, 2, height=3.2, width=9.0)
 for ax, (title, (gymnasiums, sb3s)) in zip(axes, leaks.items(), strict=True):
     ax.plot(gymnasiums["sum"], color=figures.GREEN, linestyle="-.", label="Gymnasium")
-    ax.plot(sb3s["sum"], color=figures.TEAL, linewidth=1,
+    ax.plot(sb3s["sum"], color=figures.INK, linewidth=1,
             label="Stable-Baselines3")
     for end in np.flatnonzero(sb3s.ended):
         ax.axvline(end, color=figures.GREY, linewidth=0.6, linestyle=":")

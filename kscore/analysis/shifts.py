@@ -41,7 +41,6 @@ def after_shift(runs: pd.DataFrame, after: int, threshold: float, window: int = 
     that diverged will not arrive any more; any other must have been trained to its cap.
     """
     checks.whole("after", after, low=0)
-    checks.number("threshold", threshold)
     short = runs[(runs.episodes < runs.cap) & (runs.status != "diverged")]
     if len(short):
         raise ValueError(f"runs must have been trained to their cap (stop=False), got one of arm {short.arm.iloc[0]!r} "
