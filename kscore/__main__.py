@@ -36,8 +36,10 @@ def main(arguments: list[str] | None = None) -> int:
         console.tell(f"kscore: {mistake}")
         return 2
     except ModuleNotFoundError as missing:
-        console.tell(f"kscore: {missing.name} is not installed, and `kscore {options.name}` needs it: `make run` "
-                     "installs all that the chapters need, `pip install -e '.[notebooks]'` does so by hand")
+        console.tell(
+            f"kscore: {missing.name} is not installed, and `kscore {options.name}` needs it: `make run` "
+            "installs all that the chapters need, `pip install -e '.[notebooks]'` does so by hand"
+        )
         return 1
     except BrokenPipeError:  # whoever was listening has heard enough
         console.speak_to_nobody(sys.stdout)
@@ -57,12 +59,15 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="kscore", description="Run, check and publish the chapters of the "
-                                     "collection, and train the runs that they are made of.")
+    parser = argparse.ArgumentParser(
+        prog="kscore",
+        description="Run, check and publish the chapters of the collection, and train the runs that they are made of.",
+    )
     commands = parser.add_subparsers(required=True, metavar="command")
 
-    def command(name: str, does: callable, about: str, go_on: str = "Nothing is lost.", among: object = commands,
-                **details: str):
+    def command(
+        name: str, does: callable, about: str, go_on: str = "Nothing is lost.", among: object = commands, **details: str
+    ):
         added = among.add_parser(name.split()[-1], help=about, description=f"{about[0].upper()}{about[1:]}.", **details)
         added.set_defaults(command=does, go_on=go_on, name=name)
         return added
@@ -72,19 +77,39 @@ def _parser() -> argparse.ArgumentParser:
 
     takes_chapters(command("list", _list, "list the chapters with their parameters and how they last ran into build"))
 
-    run = command("run", _run, "execute chapters with papermill and build a site of them",
-                  "`kscore run --resume` with the same options does what is left.",
-                  epilog="Example: kscore run 05 -p seeds 10 --sweep learning_rate=0.003,0.01 --out build/steps")
+    run = command(
+        "run",
+        _run,
+        "execute chapters with papermill and build a site of them",
+        "`kscore run --resume` with the same options does what is left.",
+        epilog="Example: kscore run 05 -p seeds 10 --sweep learning_rate=0.003,0.01 --out build/steps",
+    )
     takes_chapters(run)
     run._negative_number_matcher = re.compile(r"-\.?\d")  # as in newer Pythons: -1e-4 is a value, not an option
-    run.add_argument("-p", "--parameter", nargs=2, action="append", default=[], metavar=("NAME", "VALUE"),
-                     help="set a parameter in every chosen chapter (may be repeated)")
+    run.add_argument(
+        "-p",
+        "--parameter",
+        nargs=2,
+        action="append",
+        default=[],
+        metavar=("NAME", "VALUE"),
+        help="set a parameter in every chosen chapter (may be repeated)",
+    )
     run.add_argument("-f", "--file", type=Path, help="YAML file of parameters: names to values, or chapters to such")
-    run.add_argument("--sweep", action="append", default=[], metavar="NAME=A,B,C",
-                     help="run once for each value; several sweeps make a grid")
+    run.add_argument(
+        "--sweep",
+        action="append",
+        default=[],
+        metavar="NAME=A,B,C",
+        help="run once for each value; several sweeps make a grid",
+    )
     run.add_argument("--profile", default="default", help="a named set of parameters: default, quick or full")
-    run.add_argument("--jobs", type=_positive(int), default=os.cpu_count(),
-                     help="how many chapters to execute at once (default: one a core)")
+    run.add_argument(
+        "--jobs",
+        type=_positive(int),
+        default=os.cpu_count(),
+        help="how many chapters to execute at once (default: one a core)",
+    )
     run.add_argument("--out", type=Path, help="folder for the results (default: build, or build/PROFILE)")
     run.add_argument("--timeout", type=_positive(float), metavar="SECONDS", help="time that a whole chapter may take")
     run.add_argument("--resume", action="store_true", help="do only what is missing or did not end well")
@@ -94,14 +119,21 @@ def _parser() -> argparse.ArgumentParser:
     ending.add_argument("--fail-fast", action="store_true", help="stop at the first chapter that fails")
     ending.add_argument("--keep-going", action="store_true", help="execute the others if one fails (the default)")
 
-    study = command("study", _study, "train what the archive of recorded runs lacks, without notebooks",
-                    "Every finished run is kept; the same command goes on.")
+    study = command(
+        "study",
+        _study,
+        "train what the archive of recorded runs lacks, without notebooks",
+        "Every finished run is kept; the same command goes on.",
+    )
     study.add_argument("parts", nargs="*", help="chapter (05), or part of the study by name or glob; all without one")
     study.add_argument("--workers", type=_positive(int), help="how many runs to train at once (default: one a core)")
     study.add_argument("--scheduler", metavar="ADDRESS", help="train on a Dask cluster, tcp://host:port")
     where = study.add_mutually_exclusive_group()
-    where.add_argument("--store", type=Path, help="folder of your own for what the archive lacks, from the project's "
-                       "root (default: build/runs)")
+    where.add_argument(
+        "--store",
+        type=Path,
+        help="folder of your own for what the archive lacks, from the project's root (default: build/runs)",
+    )
     where.add_argument("--record", action="store_true", help="append to the archive itself, data/runs")
     study.add_argument("--retry-failed", action="store_true", help="train runs again that are recorded as failed")
 
@@ -114,22 +146,46 @@ def _parser() -> argparse.ArgumentParser:
 
     course = command("course", None, "write student copies of the chapters, and check them once they are filled in")
     course = course.add_subparsers(required=True, metavar="command")
-    student = command("course student", _student, "write student copies, without solutions and hidden tests",
-                      among=course)
+    student = command(
+        "course student", _student, "write student copies, without solutions and hidden tests", among=course
+    )
     student.add_argument("out", type=Path, help="folder for the copies")
     takes_chapters(student)
-    student.add_argument("--keep", action="store_true", help="leave copies in the folder that were worked on as they "
-                         "are, and write the others; without it, nothing is written then")
-    check = command("course check", _check, "run the checks on filled-in copies and give the points of each exercise",
-                    among=course, epilog="The exit code is 0 if every copy could be judged, whatever its points. "
-                    "Example: kscore course check handed_in --csv points.csv")
-    check.add_argument("copies", nargs="+", type=Path, metavar="file", help="a filled-in student copy, or a folder "
-                       "with copies in it, one folder per student for example")
-    check.add_argument("--jobs", type=_positive(int), default=os.cpu_count(),
-                       help="how many copies to judge at once (default: one per core)")
+    student.add_argument(
+        "--keep",
+        action="store_true",
+        help="leave copies in the folder that were worked on as they "
+        "are, and write the others; without it, nothing is written then",
+    )
+    check = command(
+        "course check",
+        _check,
+        "run the checks on filled-in copies and give the points of each exercise",
+        among=course,
+        epilog="The exit code is 0 if every copy could be judged, whatever its points. "
+        "Example: kscore course check handed_in --csv points.csv",
+    )
+    check.add_argument(
+        "copies",
+        nargs="+",
+        type=Path,
+        metavar="file",
+        help="a filled-in student copy, or a folder with copies in it, one folder per student for example",
+    )
+    check.add_argument(
+        "--jobs",
+        type=_positive(int),
+        default=os.cpu_count(),
+        help="how many copies to judge at once (default: one per core)",
+    )
     check.add_argument("--csv", type=Path, metavar="FILE", help="write a row for each copy and exercise into this file")
-    check.add_argument("--timeout", type=_positive(int), metavar="SECONDS", default=60,
-                       help="time that a cell of an exercise may take (default: 60)")
+    check.add_argument(
+        "--timeout",
+        type=_positive(int),
+        metavar="SECONDS",
+        default=60,
+        help="time that a cell of an exercise may take (default: 60)",
+    )
 
     status = command("status", _status, "show how the chapters of a folder last ran")
     status.add_argument("--out", type=Path, default=BUILD, help="the folder (default: build)")
@@ -142,6 +198,7 @@ def _positive(kind: type) -> callable:
         if not value > 0:
             raise ValueError
         return value
+
     read.__name__ = {int: "positive whole number", float: "positive number"}[kind]
     return read
 
@@ -179,9 +236,18 @@ def _run(options: argparse.Namespace) -> int:
     left = status.due(todo, entries) if options.resume else todo
     outcomes = {task.name: status.Outcome(task.name, "done before") for task in todo}
     progress = console.Progress(len(left))
-    outcomes |= {outcome.name: outcome for outcome in runner.run(
-        left, out, jobs=options.jobs, timeout=options.timeout, fail_fast=options.fail_fast, watch=progress.cell,
-        ended=progress.end)}
+    outcomes |= {
+        outcome.name: outcome
+        for outcome in runner.run(
+            left,
+            out,
+            jobs=options.jobs,
+            timeout=options.timeout,
+            fail_fast=options.fail_fast,
+            watch=progress.cell,
+            ended=progress.end,
+        )
+    }
     good = _summary(list(outcomes.values()))
     return 0 if _pages(out, options.no_pages, start) and good else 1
 
@@ -226,12 +292,16 @@ def _pages(out: Path, without: bool, start: float) -> bool:
     try:
         first = site.build(out)
     except site.NotBuilt as trouble:
-        console.say(f"{notebooks} Their pages could not be built: {trouble}. Nothing that was executed is lost; "
-                    "the same command with --resume builds the pages alone.")
+        console.say(
+            f"{notebooks} Their pages could not be built: {trouble}. Nothing that was executed is lost; "
+            "the same command with --resume builds the pages alone."
+        )
         return False
     now = time.monotonic()
-    console.say(f"{notebooks} Their pages took {now - built:.0f} s, everything {progress.duration(now - start)}. "
-                f"Open {shown(first)}")
+    console.say(
+        f"{notebooks} Their pages took {now - built:.0f} s, everything {progress.duration(now - start)}. "
+        f"Open {shown(first)}"
+    )
     return True
 
 
@@ -257,8 +327,9 @@ def _tasks(options: argparse.Namespace) -> list:
         given[stem] |= dict(options.parameter)
     made = runner.tasks(chosen, given, parameters.grid(options.sweep), _folder(options))
     known = {chapter: parameters.of(chapter) for chapter in chosen}
-    return [task._replace(parameters=parameters.check(task.source, task.parameters, known[task.source]))
-            for task in made]
+    return [
+        task._replace(parameters=parameters.check(task.source, task.parameters, known[task.source])) for task in made
+    ]
 
 
 def _study(options: argparse.Namespace) -> int:
@@ -311,8 +382,10 @@ def _publish(options: argparse.Namespace) -> int:
     entries = status.latest(options.out)
     for source in chosen:
         if entries.get(source.stem, {}).get("status", "ok") != "ok":
-            raise ValueError(f"the last run of {source.stem} into {options.out} did not end well "
-                             f"({entries[source.stem]['status']}): run it again before publishing")
+            raise ValueError(
+                f"the last run of {source.stem} into {options.out} did not end well "
+                f"({entries[source.stem]['status']}): run it again before publishing"
+            )
     pages.publish([(source, options.out / source.name) for source in chosen])
     console.say("published " + ", ".join(source.stem for source in chosen))
     return 0
@@ -321,11 +394,11 @@ def _publish(options: argparse.Namespace) -> int:
 def _report(options: argparse.Namespace) -> int:
     from kscore.chapters import notebooks, pages, runner
 
-    source, = notebooks.find(["11_replication_report"])
+    (source,) = notebooks.find(["11_replication_report"])
     _check_sources([source])
-    task, = runner.tasks([source], {}, [{}], options.out.absolute())
+    (task,) = runner.tasks([source], {}, [{}], options.out.absolute())
     progress = console.Progress(1)
-    outcome, = runner.run([task], task.target.parent, watch=progress.cell, ended=progress.end)
+    (outcome,) = runner.run([task], task.target.parent, watch=progress.cell, ended=progress.end)
     if not outcome.good:
         console.say(f"{outcome.name}: {_where(outcome.cell)}{outcome.error}")
         return 1
@@ -348,8 +421,9 @@ def _check(options: argparse.Namespace) -> int:
     place = options.csv and marking.check_place(options.csv)
     paths = marking.found(options.copies)
     progress = console.Progress(len(paths))
-    copies = marking.check(paths, options.timeout, options.jobs, progress.step,
-                           lambda copy: progress.done(copy.name, copy.said))
+    copies = marking.check(
+        paths, options.timeout, options.jobs, progress.step, lambda copy: progress.done(copy.name, copy.said)
+    )
     if len(copies) > 1:
         console.say(marking.summary(copies))
     elif copies[0].results:

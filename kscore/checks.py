@@ -16,8 +16,9 @@ LARGEST = 1e100
 LARGEST_VARIANCE = 10 * LARGEST**2  # what the square of a difference of two observations can reach
 
 
-def number(name: str, value: float, *, low: float = -LARGEST, high: float = LARGEST,
-           below: float | None = None) -> float:
+def number(
+    name: str, value: float, *, low: float = -LARGEST, high: float = LARGEST, below: float | None = None
+) -> float:
     """Return `value` as a plain float if it lies in [low, high] and, where given, strictly below a bound."""
     if isinstance(value, bool) or not isinstance(value, REAL):
         raise ValueError(f"{name} must be a number, got {value!r}")
@@ -123,8 +124,9 @@ def outside(name: str, value: str, base: type) -> type:
     try:
         found = getattr(import_module(module), attribute)
     except (ImportError, AttributeError, ValueError, TypeError) as error:  # TypeError: a name that begins with a dot
-        raise ValueError(f"{name} must name a class that can be imported as package.module:Class, got {value!r}: "
-                         f"{error}") from None
+        raise ValueError(
+            f"{name} must name a class that can be imported as package.module:Class, got {value!r}: {error}"
+        ) from None
     if not (isinstance(found, type) and issubclass(found, base)):
         raise ValueError(f"{name} must name a subclass of {base.__module__}.{base.__qualname__}, got {value!r}")
     return found

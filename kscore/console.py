@@ -100,4 +100,4 @@ class Progress:
                 self._draw()
 
     def _draw(self) -> None:
-        tell(AGAIN + " | ".join(self.running.values())[:shutil.get_terminal_size().columns - 1], end="")
+        tell(AGAIN + " | ".join(self.running.values())[: shutil.get_terminal_size().columns - 1], end="")

@@ -20,8 +20,10 @@ def is_checkout() -> bool:
 def need_checkout(what: str) -> None:
     """Refuse what only a checkout has."""
     if not is_checkout():
-        raise ValueError(f"{what} needs a checkout of the project, with its notebooks and its data; "
-                         f"kscore is installed without them in {ROOT}")
+        raise ValueError(
+            f"{what} needs a checkout of the project, with its notebooks and its data; "
+            f"kscore is installed without them in {ROOT}"
+        )
 
 
 def located(path: str | Path) -> Path:

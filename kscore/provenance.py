@@ -49,8 +49,9 @@ def commit() -> str:
 def _git(*arguments: str) -> str:
     plain = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}  # a hook's name another
     try:
-        asked = subprocess.run(["git", "-C", str(ROOT), *arguments], env=plain, capture_output=True, text=True,
-                               check=True)
+        asked = subprocess.run(
+            ["git", "-C", str(ROOT), *arguments], env=plain, capture_output=True, text=True, check=True
+        )
         return asked.stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return ""

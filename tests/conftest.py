@@ -18,7 +18,7 @@ import pytest
 from kscore import __main__
 from kscore.chapters import notebooks, parameters
 
-PROFILES = '[quick.00_good]\nsize = 2\n\n[full.00_good]\nsize = 9\n'
+PROFILES = "[quick.00_good]\nsize = 2\n\n[full.00_good]\nsize = 9\n"
 
 RUNNER = """
 import signal, sys
@@ -101,6 +101,7 @@ def fill(chapter, tmp_path) -> Callable[..., Path]:
         filled = tmp_path / "handed in by somebody.ipynb"
         filled.write_text(json.dumps(notebooks.read(chapter) | {"cells": change(cells)}))
         return filled
+
     return write
 
 
@@ -109,8 +110,13 @@ def command_line(collection) -> Callable[..., subprocess.Popen]:
     """Start the command line on the collection in a process of its own, its words in pipes; `before` may wrap it."""
     started = []
 
-    def start(*arguments: object, before: tuple[str, ...] = (), script: str = RUNNER,
-              stdout: int = subprocess.PIPE, stderr: int = subprocess.PIPE) -> subprocess.Popen:
+    def start(
+        *arguments: object,
+        before: tuple[str, ...] = (),
+        script: str = RUNNER,
+        stdout: int = subprocess.PIPE,
+        stderr: int = subprocess.PIPE,
+    ) -> subprocess.Popen:
         command = [*before, sys.executable, "-c", script, str(collection), *map(str, arguments)]
         usual = {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}  # kernels mind it
         started.append(subprocess.Popen(command, stdout=stdout, stderr=stderr, text=True, env=usual))

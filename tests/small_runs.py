@@ -79,8 +79,14 @@ def key_of(line):
 
 def without_seconds(records):
     """The records in the order of their keys, plain; how long a run took is all that may differ."""
-    return [{name: value.tolist() if name.endswith("returns") else value for name, value in fields(record).items()
-             if name != "seconds"} for record in sorted(records, key=lambda some: some.key)]
+    return [
+        {
+            name: value.tolist() if name.endswith("returns") else value
+            for name, value in fields(record).items()
+            if name != "seconds"
+        }
+        for record in sorted(records, key=lambda some: some.key)
+    ]
 
 
 def fields(record):
@@ -96,13 +102,22 @@ def record(seed, word, returns=None, training=None, cap=CAP, **changes):
     """A run: "40" arrived then, "100+" was watched so long, "7x" diverged then."""
     episodes, arrived = int(word.rstrip("+x")), word.isdigit()
     fields = {
-        "protocol": 1, "config": {"max_episodes": cap, "evaluate_every": 1}, "seed": seed, "solved": arrived,
+        "protocol": 1,
+        "config": {"max_episodes": cap, "evaluate_every": 1},
+        "seed": seed,
+        "solved": arrived,
         "reason": None,
-        "status": {"+": "censored", "x": "diverged"}.get(word[-1], "solved"), "episodes": episodes,
+        "status": {"+": "censored", "x": "diverged"}.get(word[-1], "solved"),
+        "episodes": episodes,
         "solved_at": {"evaluation": episodes if arrived else None, "training": training},
         "train_returns": np.zeros(episodes),
         "eval_returns": np.ones(episodes) if returns is None else np.array(returns, float),
-        "train_steps": 1, "eval_steps": 0, "steps": 1, "seconds": 0.1, "versions": {}, "machine": "",
+        "train_steps": 1,
+        "eval_steps": 0,
+        "steps": 1,
+        "seconds": 0.1,
+        "versions": {},
+        "machine": "",
     }
     return Record(**fields | changes)
 

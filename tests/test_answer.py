@@ -20,20 +20,34 @@ from kscore.study import contenders, plan
 
 QUOTED = {**dict.fromkeys(("default", "choice", "rule"), "17_a_fair_fight"), "advice": "14_noise_and_shifts"}
 """The blocks that other chapters than the report print, and that it and chapter 00 quote."""
-REPORT, CONTEST, DISTURBED = (nbformat.read(NOTEBOOKS / f"{name}.ipynb", as_version=4) for name in (
-    "11_replication_report", "17_a_fair_fight", "14_noise_and_shifts"))
-SOURCES = {**dict.fromkeys(("default", "choice", "rule"), CONTEST),
-           **dict.fromkeys(("advice", "situations"), DISTURBED)}
+REPORT, CONTEST, DISTURBED = (
+    nbformat.read(NOTEBOOKS / f"{name}.ipynb", as_version=4)
+    for name in ("11_replication_report", "17_a_fair_fight", "14_noise_and_shifts")
+)
+SOURCES = {
+    **dict.fromkeys(("default", "choice", "rule"), CONTEST),
+    **dict.fromkeys(("advice", "situations"), DISTURBED),
+}
 """The chapters whose blocks these are; all others are the report's."""
-PLACES = [("README.md", "answer"), ("docs/index.md", "answer"), ("docs/answer.md", "answer"),
-          ("docs/answer.md", "details"), ("docs/answer.md", "rankings"), ("docs/answer.md", "situations"),
-          *((page, name) for page in ("README.md", "docs/answer.md") for name in QUOTED)]
+PLACES = [
+    ("README.md", "answer"),
+    ("docs/index.md", "answer"),
+    ("docs/answer.md", "answer"),
+    ("docs/answer.md", "details"),
+    ("docs/answer.md", "rankings"),
+    ("docs/answer.md", "situations"),
+    *((page, name) for page in ("README.md", "docs/answer.md") for name in QUOTED),
+]
 
 
 def printed(notebook):
     """All the words that a notebook shows below its code."""
-    return "\n".join(output.data.get("text/markdown", "") for cell in notebook.cells
-                     for output in cell.get("outputs", []) if "data" in output)
+    return "\n".join(
+        output.data.get("text/markdown", "")
+        for cell in notebook.cells
+        for output in cell.get("outputs", [])
+        if "data" in output
+    )
 
 
 @pytest.mark.parametrize(("page", "name"), PLACES)
@@ -65,7 +79,7 @@ def test_a_chapter_that_has_printed_nothing_gets_a_sentence():
 
 def test_there_is_a_recommended_normalizer_only_if_the_plan_names_one():
     named = pages.blocks(CONTEST.cells)["default"].startswith("**The default**")
-    with (nullcontext() if named else pytest.raises(ValueError, match="normalizer must be one of .*'recommended'")):
+    with nullcontext() if named else pytest.raises(ValueError, match="normalizer must be one of .*'recommended'"):
         normalizers.make("recommended")
 
 
@@ -76,9 +90,12 @@ def test_the_answer_takes_a_minute():
 
 
 def test_every_block_is_one_of_these():
-    marked = {(path.relative_to(ROOT).as_posix(), line.split()[1].rstrip(","))
-              for path in (ROOT / "README.md", *(ROOT / "docs").glob("*.md"))
-              for line in path.read_text(encoding="utf-8").splitlines() if ", from chapter " in line}
+    marked = {
+        (path.relative_to(ROOT).as_posix(), line.split()[1].rstrip(","))
+        for path in (ROOT / "README.md", *(ROOT / "docs").glob("*.md"))
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if ", from chapter " in line
+    }
     assert marked == set(PLACES)
 
 
@@ -96,19 +113,24 @@ def test_what_is_recommended_is_what_the_archive_says():
     """docs/answer.md, "What to use"."""
     for part in ("cartpole_reinforce", "cartpole_actor_critic"):
         assert over_the_per_episode(part, "running").low > 1
-    assert all(over_the_per_episode("cartpole_ppo", arm).high < 1
-               for arm in plan.part("cartpole_ppo").configs if arm != "zscore")
+    assert all(
+        over_the_per_episode("cartpole_ppo", arm).high < 1
+        for arm in plan.part("cartpole_ppo").configs
+        if arm != "zscore"
+    )
     for arm in ("running", "ema"):
         found = over_the_per_episode("cartpole_gae", arm)
         assert found.low < 1 < found.high
-    z_scored, not_z_scored = (analysis.restricted_means(study.runs(plan.part(part)))
-                              for part in ("cartpole_gae", "cartpole_gae_switched"))
+    z_scored, not_z_scored = (
+        analysis.restricted_means(study.runs(plan.part(part))) for part in ("cartpole_gae", "cartpole_gae_switched")
+    )
     assert all(z_scored[arm] < not_z_scored[arm] for arm in ("zscore", "running", "ema"))
     assert 0.8 < z_scored["zscore"] / not_z_scored["none"] < 1.25
 
 
 def test_what_is_recommended_at_a_slower_rate_is_what_the_archive_says():
     """docs/answer.md, at the end of "What to use"."""
+
     def over(learner, *pair):
         return analysis.compare(study.runs(plan.part(f"episodes_{learner}_slower", names=pair)), *pair).factor
 
@@ -126,20 +148,27 @@ def test_what_is_said_of_the_fair_fight_is_what_the_archive_says():
         assert analysis.best(study.runs(plan.part(f"fair_drylake_{learner}"))) == "kscore"
         lake = study.runs(plan.part(f"fair_drylake_{learner}")).groupby("arm").evaluation_arrived.mean()
         assert lake[["none", "running", "kscore", "episode_filter"]].max() < 1
-    unseen = {(task, learner): study.runs(plan.part(f"fair_{task}_{learner}"))
-              for task in ("acrobot", "drylake") for learner in ("actor_critic", "ppo")}
-    ranks = contest.standings({name: {arm: analysis.times(frame, arm) for arm in contenders.ARMS}
-                               for name, frame in unseen.items()},
-                              {name: int(frame.cap.iloc[0]) for name, frame in unseen.items()})
+    unseen = {
+        (task, learner): study.runs(plan.part(f"fair_{task}_{learner}"))
+        for task in ("acrobot", "drylake")
+        for learner in ("actor_critic", "ppo")
+    }
+    ranks = contest.standings(
+        {name: {arm: analysis.times(frame, arm) for arm in contenders.ARMS} for name, frame in unseen.items()},
+        {name: int(frame.cap.iloc[0]) for name, frame in unseen.items()},
+    )
     mean = pd.Series({arm: one.estimate for arm, one in ranks["mean rank"].items()}).sort_values()
     assert set(mean.index[:5]) == {"running", "ema", "kscore", "episode_filter", "filter_bank"}
     assert np.ptp(mean[:5]) < 0.5 < mean.iloc[5] - mean.iloc[0]
     rates = {arm: rate for arm, (rate, _) in contenders.OWN["ppo"].items()}
     assert [arm for arm, rate in rates.items() if rate == min(rates.values())] == ["kscore"]
-    lander = analysis.rankings({(learner, arm): analysis.compare(study.runs(plan.part(f"fair_lunarlander_{learner}")),
-                                                                 arm, "zscore")
-                                for learner in ("actor_critic", "ppo")
-                                for arm in ("adaptive", "adaptive_refit", "episode_filter")})
+    lander = analysis.rankings(
+        {
+            (learner, arm): analysis.compare(study.runs(plan.part(f"fair_lunarlander_{learner}")), arm, "zscore")
+            for learner in ("actor_critic", "ppo")
+            for arm in ("adaptive", "adaptive_refit", "episode_filter")
+        }
+    )
     slower = [factor.high < 1 and p < 0.05 for factor, p in zip(lander.factor, lander["adjusted p"], strict=True)]
     assert set(lander.verdict) == {"does not hold"} and sum(slower) > len(slower) / 2
 
@@ -173,8 +202,12 @@ def test_where_a_filter_wins_is_what_the_archive_says():
 
 def test_at_which_door_the_actor_critic_comes_back_is_what_the_archive_says():
     """docs/answer.md, "Where a Kalman filter wins, and whether it takes one"; chapter 14, "At which door?"."""
-    both = pd.concat([study.runs(plan.part("controls_actor_critic_swap_longer_doors")),
-                      study.runs(plan.part("disturbed_actor_critic_swap_longer"))])
+    both = pd.concat(
+        [
+            study.runs(plan.part("controls_actor_critic_swap_longer_doors")),
+            study.runs(plan.part("disturbed_actor_critic_swap_longer")),
+        ]
+    )
     later = after_shift(both, after=contenders.SWAPPED_AFTER, threshold=475.0)
     back = later.groupby("arm").evaluation_arrived.sum()
     for plain in ("zscore at the returns", "adaptive_refit at the returns"):
@@ -184,11 +217,17 @@ def test_at_which_door_the_actor_critic_comes_back_is_what_the_archive_says():
     assert back[["episode_filter at the returns", "episode_filter at the advantages"]].min() >= 29
     for name in ("running", "ema"):
         assert back[f"{name}, z-scored"] > back[f"{name}, swap"] + 5
-    faster = pd.concat([study.runs(plan.part("controls_reinforce_swap_longer")), study.runs(
-        plan.part("controls_reinforce_swap_longer_faster")).assign(arm="faster")])
+    faster = pd.concat(
+        [
+            study.runs(plan.part("controls_reinforce_swap_longer")),
+            study.runs(plan.part("controls_reinforce_swap_longer_faster")).assign(arm="faster"),
+        ]
+    )
     faster = after_shift(faster, after=contenders.SWAPPED_AFTER, threshold=475.0)
-    over = {arm: analysis.compare(faster, f"{arm}, swap", "faster").factor
-            for arm in ("fading", "episode_filter", "running")}
+    over = {
+        arm: analysis.compare(faster, f"{arm}, swap", "faster").factor
+        for arm in ("fading", "episode_filter", "running")
+    }
     assert over["fading"].low > 1 < over["episode_filter"].low and over["running"].low <= 1 <= over["running"].high
 
 
@@ -200,21 +239,30 @@ def words_on(runs, pairs):
 def test_that_it_need_not_be_a_kalman_filter_is_what_the_archive_says():
     """docs/answer.md, "Where a Kalman filter wins, and whether it takes one"."""
     clean = {learner: study.runs(plan.part(f"controls_{learner}")) for learner in contenders.OWN}
-    swapped = {learner: after_shift(study.runs(plan.part(f"controls_{learner}_swap_longer")),
-                                    after=contenders.SWAPPED_AFTER, threshold=475.0)
-               for learner in ("actor_critic", "reinforce")}
-    over = analysis.rankings(words_on(clean, [("fading", "running")]) | words_on(
-        swapped, [("fading, swap", "running, swap")]))
+    swapped = {
+        learner: after_shift(
+            study.runs(plan.part(f"controls_{learner}_swap_longer")), after=contenders.SWAPPED_AFTER, threshold=475.0
+        )
+        for learner in ("actor_critic", "reinforce")
+    }
+    over = analysis.rankings(
+        words_on(clean, [("fading", "running")]) | words_on(swapped, [("fading, swap", "running, swap")])
+    )
     assert set(over.index[over.verdict == "holds"]) == {
         *((learner, "fading", "running") for learner in ("reinforce", "gae")),
-        *((learner, "fading, swap", "running, swap") for learner in swapped)}
-    ahead = analysis.rankings(words_on(clean, [("episode_filter", "fading"), ("filter_bank", "fading")]) | words_on(
-        swapped, [("episode_filter, swap", "fading, swap")]))
+        *((learner, "fading, swap", "running, swap") for learner in swapped),
+    }
+    ahead = analysis.rankings(
+        words_on(clean, [("episode_filter", "fading"), ("filter_bank", "fading")])
+        | words_on(swapped, [("episode_filter, swap", "fading, swap")])
+    )
     assert len(ahead) == 10 and "holds" not in set(ahead.verdict)
     again = {"gae": study.runs(plan.part("controls_gae_again"))}
     over_fading = words_on(again, [("episode_filter", "fading"), ("filter_bank", "fading")])
-    judged = analysis.rankings(over_fading | words_on(again, [
-        (arm, "running") for arm in ("running_twice", "fading", "episode_filter", "filter_bank")]))
+    judged = analysis.rankings(
+        over_fading
+        | words_on(again, [(arm, "running") for arm in ("running_twice", "fading", "episode_filter", "filter_bank")])
+    )
     assert list(judged.verdict) == ["does not hold"] * 2 + ["holds"] * 4
     assert max(one.factor.high for one in over_fading.values()) < 1.1
     bank = analysis.compare(clean["actor_critic"], "filter_bank", "running").factor
@@ -234,8 +282,11 @@ def test_at_equal_rates_what_was_found_under_noise_and_shifts_comes_nearer_to_no
     """docs/answer.md, "Where a Kalman filter wins, and whether it takes one"."""
     for condition in ("noise 10", "outliers", "times 10"):
         means = {}
-        for part in ("disturbed_reinforce_" + ("noise" if "noise" in condition else "shift"),
-                     "controls_reinforce_slower", "controls_reinforce_faster"):
+        for part in (
+            "disturbed_reinforce_" + ("noise" if "noise" in condition else "shift"),
+            "controls_reinforce_slower",
+            "controls_reinforce_faster",
+        ):
             found = analysis.restricted_means(study.runs(plan.part(part)))
             means[part] = {arm: found.get(f"{arm}, {condition}") for arm in ("running", "episode_filter")}
         usual, slower, faster = means.values()
@@ -246,9 +297,10 @@ def test_at_equal_rates_what_was_found_under_noise_and_shifts_comes_nearer_to_no
 
 def test_no_filter_is_said_to_cope_where_none_was_shown_to():
     """The advice on noise, outliers and other units in chapter 17: one cell holds, with as large a lead when clean."""
-    said, = re.findall(r'Where "faster" holds, and the factor on the clean task: (.*?)\. Where the filter',
-                       printed(DISTURBED))
-    (where, lead, clean), = re.findall(r"(.*?): (\d\.\d\d) \[.*?\], clean (\d\.\d\d)", said)
+    (said,) = re.findall(
+        r'Where "faster" holds, and the factor on the clean task: (.*?)\. Where the filter', printed(DISTURBED)
+    )
+    ((where, lead, clean),) = re.findall(r"(.*?): (\d\.\d\d) \[.*?\], clean (\d\.\d\d)", said)
     assert where == "the filter of episodes, times 10, REINFORCE" and float(lead) < 1.1 * float(clean)
 
 
@@ -274,7 +326,7 @@ def test_what_is_said_of_steps_is_what_the_archive_says():
     runs = study.runs(plan.part("fair_reinforce"))
     steps = {arm: analysis.step_times(runs, arm).time.mean() for arm in contenders.ARMS}
     assert min(steps, key=steps.get) == "running" and analysis.best(runs) == "episode_filter"
-    starred, = re.findall(r"Starred above 1: (.*?)\. \"Holds\"", printed(CONTEST))
+    (starred,) = re.findall(r"Starred above 1: (.*?)\. \"Holds\"", printed(CONTEST))
     assert "the K-Score stream with GAE 1." in starred
     assert contenders.OWN["gae"]["kscore"][0] < contenders.OWN["gae"]["running"][0]
 
@@ -287,8 +339,9 @@ def test_the_arms_are_written_in_code_as_they_were_run():
         exec(compile(example, "example", "exec"), names)
     assert len(names["advantages"]) == 3 and names["at_returns"] is not names["at_advantages"]
     rate, z_scored = contenders.OWN["ppo"]["episode_filter"]
-    assert names["config"] == contenders.arm("episode_filter", "ppo", z_scored=z_scored, learning_rate=rate,
-                                             max_episodes=30)
+    assert names["config"] == contenders.arm(
+        "episode_filter", "ppo", z_scored=z_scored, learning_rate=rate, max_episodes=30
+    )
     assert names["record"]["episodes"] == 30 and contenders.OWN["gae"]["filter_bank"] == (0.01, False)
 
     def options_of(call):
@@ -305,10 +358,12 @@ def test_the_arms_are_written_in_code_as_they_were_run():
                 options |= eval(f"dict({change.strip('`')})") if "=" in change else {"decay": float(change)}
             if arm == "adaptive_refit":
                 options["mode"] = "refit"
-            assert replace(RunConfig.preset("CartPole-v1", learner), normalizer=options).normalizer == \
-                contenders.arm(arm, learner, z_scored=False).normalizer
+            assert (
+                replace(RunConfig.preset("CartPole-v1", learner), normalizer=options).normalizer
+                == contenders.arm(arm, learner, z_scored=False).normalizer
+            )
     assert rows["the adaptive refit"] == 'the same with `mode="refit"`'
-    popart, = re.findall(r"^PopArt gives .*$", page, re.MULTILINE)
+    (popart,) = re.findall(r"^PopArt gives .*$", page, re.MULTILINE)
     with_critic, without = (contenders.arm("popart", learner, z_scored=False) for learner in ("ppo", "reinforce"))
     at_returns, scale, alone = (eval(options) for options in re.findall(r"`\w+=({.*?})`", popart))
     assert replace(with_critic, normalizer=at_returns, value_scale=scale) == with_critic
@@ -319,11 +374,15 @@ def test_the_filters_that_were_faster_are_those_that_are_named():
     """docs/answer.md, below the figure."""
     faster = re.search(r"K-Scores in these panels, .* above it:\n\n((?:- .*\n?)+)", printed(REPORT))[1]
     assert re.findall(r"^- (.*?): K-Score, (.*?) \d", faster, re.MULTILINE) == [
-        ("REINFORCE", "adaptive stream"), ("REINFORCE", "adaptive innovation"),
+        ("REINFORCE", "adaptive stream"),
+        ("REINFORCE", "adaptive innovation"),
         *(("GAE, advantages not z-scored", name) for name in ("refit", "adaptive stream", "adaptive refit")),
-        ("GAE, advantages normalized", "adaptive refit")]
-    means = {part: analysis.restricted_means(study.runs(plan.part(part)))
-             for part in ("cartpole_reinforce", "cartpole_gae_advantages", "cartpole_gae_switched")}
+        ("GAE, advantages normalized", "adaptive refit"),
+    ]
+    means = {
+        part: analysis.restricted_means(study.runs(plan.part(part)))
+        for part in ("cartpole_reinforce", "cartpole_gae_advantages", "cartpole_gae_switched")
+    }
     for part, filtered in (("cartpole_reinforce", "adaptive"), ("cartpole_gae_advantages", "adaptive_refit")):
         assert 0.95 < means[part][filtered] / means[part]["running"] < 1.1
     without = means["cartpole_gae_switched"].pop("none")
@@ -331,6 +390,7 @@ def test_the_filters_that_were_faster_are_those_that_are_named():
 
 
 # Publishing
+
 
 def test_blocks_are_put_where_they_belong(tmp_path, monkeypatch):
     monkeypatch.setattr(pages, "ROOT", tmp_path)

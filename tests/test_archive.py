@@ -30,6 +30,7 @@ sys.exit(main(["run", "09", "--no-pages", "--profile", "quick", "-p", "max_episo
 @pytest.fixture
 def git(tmp_path, monkeypatch):
     """A checkout of the project as it is now, apart from whatever happens to this one, and git in it."""
+
     def git(*arguments):
         own = ["git", "-C", tmp_path / "checkout", "-c", "user.name=nobody", "-c", "user.email=nobody@nowhere"]
         return subprocess.run([*own, *arguments], capture_output=True, text=True, check=True).stdout
@@ -53,11 +54,15 @@ def test_a_chapter_leaves_the_checkout_alone_however_it_ends(git, tmp_path, desc
 
     def run(first_seed):
         """Run the chapter on seeds that it has not seen yet."""
-        return subprocess.Popen([sys.executable, "-c", RUN, "-p", "store", own, "-p", "first_seed", str(first_seed),
-                                 "--out", out], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        return subprocess.Popen(
+            [sys.executable, "-c", RUN, "-p", "store", own, "-p", "first_seed", str(first_seed), "--out", out],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
 
-    for number, (ending, code, status) in enumerate([
-            (signal.SIGKILL, -signal.SIGKILL, "interrupted"), (signal.SIGINT, 130, "interrupted"), (None, 0, "ok")]):
+    for number, (ending, code, status) in enumerate(
+        [(signal.SIGKILL, -signal.SIGKILL, "interrupted"), (signal.SIGINT, 130, "interrupted"), (None, 0, "ok")]
+    ):
         held, chapter = trained(), run(5000 + 10 * number)
         if ending:
             assert eventually(lambda held=held: trained() > held)
@@ -69,6 +74,7 @@ def test_a_chapter_leaves_the_checkout_alone_however_it_ends(git, tmp_path, desc
 
 
 # The command
+
 
 @pytest.fixture
 def folders(tmp_path, monkeypatch):
@@ -93,8 +99,9 @@ def lines(folder):
 ALL = len(ARMS) * len(SEEDS)
 
 
-@pytest.mark.parametrize(("options", "where"), [
-    ([], "build/runs"), (["--store", "mine"], "mine"), (["--record"], "data/runs")])
+@pytest.mark.parametrize(
+    ("options", "where"), [([], "build/runs"), (["--store", "mine"], "mine"), (["--record"], "data/runs")]
+)
 def test_a_study_writes_where_it_is_told_to_and_nowhere_else(folders, capsys, options, where):
     for missing in (f"{ALL}", "none"):
         assert main(["study", "cartpole_ppo", *options]) == 0
@@ -105,8 +112,11 @@ def test_a_study_writes_where_it_is_told_to_and_nowhere_else(folders, capsys, op
 def test_what_the_archive_holds_is_not_trained_again(folders, capsys):
     assert main(["study", "cartpole_ppo", "--record"]) == main(["study", "--store", "mine"]) == 0
     assert "cartpole_ppo: 6 runs, none of them missing" in capsys.readouterr().out
-    assert lines(folders) == {"data/runs/cartpole_ppo.jsonl": ALL, "mine/tuned_ppo.jsonl": ALL,
-                              "mine/tuning_ppo_stream.jsonl": ALL}
+    assert lines(folders) == {
+        "data/runs/cartpole_ppo.jsonl": ALL,
+        "mine/tuned_ppo.jsonl": ALL,
+        "mine/tuning_ppo_stream.jsonl": ALL,
+    }
 
 
 def test_what_was_trained_beside_the_archive_does_not_get_into_it(folders):

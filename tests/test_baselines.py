@@ -17,6 +17,7 @@ def rng(seed=0):
 
 # The crowd
 
+
 @pytest.mark.parametrize("seed", range(5))
 def test_a_crowd_moves_as_gymnasiums_cartpole_does(seed):
     env, actions = gym.make("CartPole-v1").unwrapped, rng(seed).integers(2, size=500)
@@ -73,6 +74,7 @@ def test_a_crowd_says_what_it_cannot_play(episodes, keep, name):
 
 
 # The share
+
 
 def flips(episodes=40_000, steps=6):
     """Coin flips, each paid by itself: the gradient and the returns without discount."""
@@ -147,6 +149,7 @@ def test_the_prior_is_what_the_filter_believed_before():
 
 
 # What is recorded
+
 
 def test_the_lander_is_played_as_told():
     (slopes,), (returns,) = baselines.lander(1, seed=3)

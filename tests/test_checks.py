@@ -71,8 +71,10 @@ def test_whole_numbers_are_counted_from_their_lowest():
 def test_a_seed_is_what_a_table_can_hold():
     assert checks.seed("seed", 0) == 0 and checks.seed("seed", 2**63 - 1) == 2**63 - 1
     for value in (-1, 2**63):
-        rejects(lambda value=value: checks.seed("seed", value),
-                f"seed must be a whole number of at least 0 and at most {2**63 - 1}, got {value}")
+        rejects(
+            lambda value=value: checks.seed("seed", value),
+            f"seed must be a whole number of at least 0 and at most {2**63 - 1}, got {value}",
+        )
 
 
 def test_a_flag_is_true_or_false():
@@ -83,8 +85,10 @@ def test_a_flag_is_true_or_false():
 
 def test_a_choice_names_the_nearest_word_if_one_is_near():
     assert checks.choice("x", "one", iter(["one", "two"])) == "one"
-    rejects(lambda: checks.choice("x", "tow", ["one", "two"]), "x must be one of 'one', 'two', got 'tow' (did you mean "
-                                                               "'two'?)")
+    rejects(
+        lambda: checks.choice("x", "tow", ["one", "two"]),
+        "x must be one of 'one', 'two', got 'tow' (did you mean 'two'?)",
+    )
     rejects(lambda: checks.choice("x", 5, ["one"]), "x must be one of 'one', got 5")
 
 
@@ -97,17 +101,27 @@ def test_a_series_is_a_copy_of_plain_floats():
     assert checks.series("z", [1e100, -1e100]).tolist() == [1e100, -1e100]
 
 
-@pytest.mark.parametrize(("values", "sentence"), [
-    (np.ma.array([1.0, 2.0], mask=[False, True]), "z must be an array without a mask, got masked_array(data=[1.0, --]"),
-    ([np.ma.array([1.0, 2.0], mask=[False, True])], "z must be an array without a mask, got [masked_array(data=[1.0"),
-    ([[1, 2], [3]], "z must be an array of numbers, got [[1, 2], [3]]"),
-    ([True], "z must be an array of numbers, got [True]"),
-    (None, "z must be an array of numbers, got None"),
-    (1.0, "z must be 1-D or 2-D (time, streams), got shape ()"),
-    ([], "z must hold at least one value, got shape (0,)"),
-    ([1, -1.1e100], "z must be finite and at most 1e+100 in size, got -1.1e+100 at index 1"),
-    ([[1, 2], [3, math.nan]], "z must be finite and at most 1e+100 in size, got nan at index (1, 1)"),
-], ids=repr)
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        (
+            np.ma.array([1.0, 2.0], mask=[False, True]),
+            "z must be an array without a mask, got masked_array(data=[1.0, --]",
+        ),
+        (
+            [np.ma.array([1.0, 2.0], mask=[False, True])],
+            "z must be an array without a mask, got [masked_array(data=[1.0",
+        ),
+        ([[1, 2], [3]], "z must be an array of numbers, got [[1, 2], [3]]"),
+        ([True], "z must be an array of numbers, got [True]"),
+        (None, "z must be an array of numbers, got None"),
+        (1.0, "z must be 1-D or 2-D (time, streams), got shape ()"),
+        ([], "z must hold at least one value, got shape (0,)"),
+        ([1, -1.1e100], "z must be finite and at most 1e+100 in size, got -1.1e+100 at index 1"),
+        ([[1, 2], [3, math.nan]], "z must be finite and at most 1e+100 in size, got nan at index (1, 1)"),
+    ],
+    ids=repr,
+)
 def test_what_is_no_series_is_named(values, sentence):
     rejects(lambda: checks.series("z", values, dims=(1, 2)), sentence)
 
@@ -131,14 +145,18 @@ def test_arrays_are_of_exactly_the_shape_that_is_asked_for():
 
 @pytest.mark.parametrize("value", ["no_such_module:It", "decimal:Missing", "decimal", ".decimal:Clamped", ":Clamped"])
 def test_what_cannot_be_imported_is_refused(value):
-    rejects(lambda: checks.outside("thing", value, ArithmeticError),
-            f"thing must name a class that can be imported as package.module:Class, got {value!r}: ")
+    rejects(
+        lambda: checks.outside("thing", value, ArithmeticError),
+        f"thing must name a class that can be imported as package.module:Class, got {value!r}: ",
+    )
 
 
 @pytest.mark.parametrize("value", ["decimal:Decimal", "decimal:getcontext"])
 def test_what_is_of_another_kind_is_refused(value):
-    rejects(lambda: checks.outside("thing", value, ArithmeticError),
-            f"thing must name a subclass of builtins.ArithmeticError, got {value!r}")
+    rejects(
+        lambda: checks.outside("thing", value, ArithmeticError),
+        f"thing must name a subclass of builtins.ArithmeticError, got {value!r}",
+    )
 
 
 def test_a_class_from_outside_is_found_by_its_place():

@@ -32,29 +32,63 @@ def quick(monkeypatch):
 # Verdicts: the rules of data/PLAN.md. Each row is an interval, the adjusted p and what the plan's sentence makes of it.
 
 RANKINGS = [
-    (1.5, 4.0, 0.01, HOLDS), (1.001, 9.0, 0.049, HOLDS),
-    (1.5, 4.0, 0.05, UNTOLD), (1.5, 4.0, 0.9, UNTOLD), (1.0, 4.0, 0.01, UNTOLD), (0.9, 4.0, 0.01, UNTOLD),
-    (0.9, 4.0, 0.9, UNTOLD), (0.9, 1.1, 0.9, UNTOLD), (1.0, 1.1, 0.01, UNTOLD), (1.5, 4.0, math.nan, UNTOLD),
-    (0.2, 0.8, 0.01, FAILS), (0.2, 0.8, 0.9, FAILS), (0.9, 1.0, 0.01, FAILS), (0.9, 1.099, 0.9, FAILS),
+    (1.5, 4.0, 0.01, HOLDS),
+    (1.001, 9.0, 0.049, HOLDS),
+    (1.5, 4.0, 0.05, UNTOLD),
+    (1.5, 4.0, 0.9, UNTOLD),
+    (1.0, 4.0, 0.01, UNTOLD),
+    (0.9, 4.0, 0.01, UNTOLD),
+    (0.9, 4.0, 0.9, UNTOLD),
+    (0.9, 1.1, 0.9, UNTOLD),
+    (1.0, 1.1, 0.01, UNTOLD),
+    (1.5, 4.0, math.nan, UNTOLD),
+    (0.2, 0.8, 0.01, FAILS),
+    (0.2, 0.8, 0.9, FAILS),
+    (0.9, 1.0, 0.01, FAILS),
+    (0.9, 1.099, 0.9, FAILS),
     (1.01, 1.099, 0.05, FAILS),
     (1.01, 1.05, 0.01, HOLDS),  # faster for sure, though by less than a tenth: both sentences fit, the first one wins
 ]
 STABILITIES = [
-    (0.6, 0.9, 0.01, HOLDS), (0.501, 0.9, 0.049, HOLDS), (1.0, 1.0, 0.01, HOLDS),
-    (0.6, 0.9, 0.05, UNTOLD), (0.5, 0.9, 0.01, UNTOLD), (0.3, 0.9, 0.01, UNTOLD), (0.4, 0.55, 0.9, UNTOLD),
-    (0.4, 0.55, 0.01, UNTOLD), (0.1, 0.4, 0.01, FAILS), (0.1, 0.4, 0.9, FAILS), (0.4, 0.549, 0.9, FAILS),
-    (0.51, 0.54, 0.05, FAILS), (0.51, 0.54, 0.01, HOLDS),
+    (0.6, 0.9, 0.01, HOLDS),
+    (0.501, 0.9, 0.049, HOLDS),
+    (1.0, 1.0, 0.01, HOLDS),
+    (0.6, 0.9, 0.05, UNTOLD),
+    (0.5, 0.9, 0.01, UNTOLD),
+    (0.3, 0.9, 0.01, UNTOLD),
+    (0.4, 0.55, 0.9, UNTOLD),
+    (0.4, 0.55, 0.01, UNTOLD),
+    (0.1, 0.4, 0.01, FAILS),
+    (0.1, 0.4, 0.9, FAILS),
+    (0.4, 0.549, 0.9, FAILS),
+    (0.51, 0.54, 0.05, FAILS),
+    (0.51, 0.54, 0.01, HOLDS),
 ]
 TRENDS = [
-    (0.2, 0.6, 0.01, HOLDS), (0.001, 0.6, 0.049, HOLDS),
-    (0.2, 0.6, 0.05, UNTOLD), (0.0, 0.6, 0.01, UNTOLD), (-0.2, 0.6, 0.01, UNTOLD), (-0.2, 0.1, 0.01, UNTOLD),
-    (-0.9, -0.2, 0.01, FAILS), (-0.9, -0.2, 0.9, FAILS), (-0.2, 0.099, 0.9, FAILS), (0.01, 0.09, 0.05, FAILS),
+    (0.2, 0.6, 0.01, HOLDS),
+    (0.001, 0.6, 0.049, HOLDS),
+    (0.2, 0.6, 0.05, UNTOLD),
+    (0.0, 0.6, 0.01, UNTOLD),
+    (-0.2, 0.6, 0.01, UNTOLD),
+    (-0.2, 0.1, 0.01, UNTOLD),
+    (-0.9, -0.2, 0.01, FAILS),
+    (-0.9, -0.2, 0.9, FAILS),
+    (-0.2, 0.099, 0.9, FAILS),
+    (0.01, 0.09, 0.05, FAILS),
     (0.01, 0.09, 0.01, HOLDS),
 ]
 SIZES = [  # low, high, published
-    (2.0, 5.0, 3.97, HOLDS), (2.0, 3.97, 3.97, HOLDS), (3.97, 5.0, 3.97, HOLDS), (0.2, 0.9, 0.5, HOLDS),
-    (2.0, 3.96, 3.97, FAILS), (3.98, 5.0, 3.97, FAILS), (0.9, 1.1, 3.97, FAILS), (0.2, 0.9, 3.97, FAILS),
-    (0.9, 5.0, 3.97, UNTOLD), (1.0, 5.0, 3.97, UNTOLD), (0.5, 1.0, 0.7, UNTOLD),
+    (2.0, 5.0, 3.97, HOLDS),
+    (2.0, 3.97, 3.97, HOLDS),
+    (3.97, 5.0, 3.97, HOLDS),
+    (0.2, 0.9, 0.5, HOLDS),
+    (2.0, 3.96, 3.97, FAILS),
+    (3.98, 5.0, 3.97, FAILS),
+    (0.9, 1.1, 3.97, FAILS),
+    (0.2, 0.9, 3.97, FAILS),
+    (0.9, 5.0, 3.97, UNTOLD),
+    (1.0, 5.0, 3.97, UNTOLD),
+    (0.5, 1.0, 0.7, UNTOLD),
 ]
 
 
@@ -62,9 +96,14 @@ def interval(low, high):
     return Interval((low + high) / 2, low, high, 50)
 
 
-@pytest.mark.parametrize(("rule", "low", "high", "q", "expected"), [
-    *((verdicts.ranking, *row) for row in RANKINGS), *((verdicts.steadier, *row) for row in STABILITIES),
-    *((verdicts.trend, *row) for row in TRENDS)])
+@pytest.mark.parametrize(
+    ("rule", "low", "high", "q", "expected"),
+    [
+        *((verdicts.ranking, *row) for row in RANKINGS),
+        *((verdicts.steadier, *row) for row in STABILITIES),
+        *((verdicts.trend, *row) for row in TRENDS),
+    ],
+)
 def test_an_interval_and_a_test_make_a_verdict(rule, low, high, q, expected):
     assert rule(interval(low, high), q) == expected
 
@@ -76,41 +115,71 @@ def test_without_information_only_a_significant_difference_speaks_against_a_rank
     assert verdicts.ranking(interval(low, high), q, informed=False) == uninformed
 
 
-@pytest.mark.parametrize(("low", "high", "q", "informed", "thread"), [
-    (0.75, 1.0996, 0.5, True, True), (0.75, 1.1009, 0.5, True, True),  # on either side of the margin
-    (0.75, 1.0996, 0.5, False, False),  # which does not count where too few arrive
-    (0.75, 1.08, 0.5, True, False), (0.75, 1.12, 0.5, True, False),
-    (1.04, 1.5, 0.051, True, True), (1.04, 1.5, 0.049, True, True), (1.04, 1.5, 0.065, True, False),
-    (1.005, 1.5, 0.01, True, True), (1.02, 1.5, 0.01, True, False), (0.995, 1.5, 0.01, True, True),
-    (0.5, 0.995, 0.01, False, True), (0.5, 0.995, 0.01, True, False),  # slower, or not faster: the same word
-])
+@pytest.mark.parametrize(
+    ("low", "high", "q", "informed", "thread"),
+    [
+        (0.75, 1.0996, 0.5, True, True),
+        (0.75, 1.1009, 0.5, True, True),  # on either side of the margin
+        (0.75, 1.0996, 0.5, False, False),  # which does not count where too few arrive
+        (0.75, 1.08, 0.5, True, False),
+        (0.75, 1.12, 0.5, True, False),
+        (1.04, 1.5, 0.051, True, True),
+        (1.04, 1.5, 0.049, True, True),
+        (1.04, 1.5, 0.065, True, False),
+        (1.005, 1.5, 0.01, True, True),
+        (1.02, 1.5, 0.01, True, False),
+        (0.995, 1.5, 0.01, True, True),
+        (0.5, 0.995, 0.01, False, True),
+        (0.5, 0.995, 0.01, True, False),  # slower, or not faster: the same word
+    ],
+)
 def test_a_verdict_hangs_by_a_thread_if_a_little_would_turn_it(low, high, q, informed, thread):
     assert verdicts.delicate(interval(low, high), q, informed=informed) is thread
 
 
-@pytest.mark.parametrize(("low", "high", "expected", "uninformed"), [
-    (0.92, 1.3, HOLDS, UNTOLD), (1.2, 1.5, HOLDS, UNTOLD), (0.9, 1.3, UNTOLD, UNTOLD), (0.5, 2.0, UNTOLD, UNTOLD),
-    (0.5, 0.99, FAILS, FAILS), (0.5, 1.0, UNTOLD, UNTOLD),
-    (0.92, 0.98, HOLDS, FAILS),  # slower, but by less than the margin
-    (1 / 1.1, 1.3, UNTOLD, UNTOLD),  # on the margin is not above it
-])
+@pytest.mark.parametrize(
+    ("low", "high", "expected", "uninformed"),
+    [
+        (0.92, 1.3, HOLDS, UNTOLD),
+        (1.2, 1.5, HOLDS, UNTOLD),
+        (0.9, 1.3, UNTOLD, UNTOLD),
+        (0.5, 2.0, UNTOLD, UNTOLD),
+        (0.5, 0.99, FAILS, FAILS),
+        (0.5, 1.0, UNTOLD, UNTOLD),
+        (0.92, 0.98, HOLDS, FAILS),  # slower, but by less than the margin
+        (1 / 1.1, 1.3, UNTOLD, UNTOLD),  # on the margin is not above it
+    ],
+)
 def test_as_good_means_slower_by_less_than_the_margin_if_at_all(low, high, expected, uninformed):
     assert verdicts.as_good(interval(low, high)) == expected
     assert verdicts.as_good(interval(low, high), informed=False) == uninformed
 
 
-@pytest.mark.parametrize(("low", "high", "q", "expected", "uninformed"), [
-    (0.92, 1.3, 0.9, "unharmed", "cannot be told"), (0.92, 0.98, 0.01, "unharmed", "harmed"),
-    (0.5, 0.8, 0.01, "harmed", "harmed"), (0.5, 0.8, 0.2, "cannot be told", "cannot be told"),
-    (0.9, 1.3, 0.9, "cannot be told", "cannot be told")])
+@pytest.mark.parametrize(
+    ("low", "high", "q", "expected", "uninformed"),
+    [
+        (0.92, 1.3, 0.9, "unharmed", "cannot be told"),
+        (0.92, 0.98, 0.01, "unharmed", "harmed"),
+        (0.5, 0.8, 0.01, "harmed", "harmed"),
+        (0.5, 0.8, 0.2, "cannot be told", "cannot be told"),
+        (0.9, 1.3, 0.9, "cannot be told", "cannot be told"),
+    ],
+)
 def test_an_arm_is_harmed_where_it_is_slower_and_unharmed_where_that_is_ruled_out(low, high, q, expected, uninformed):
     assert verdicts.harm(interval(low, high), q) == expected
     assert verdicts.harm(interval(low, high), q, informed=False) == uninformed
 
 
-@pytest.mark.parametrize(("low", "high", "q", "expected"), [
-    (0.01, 0.1, 0.01, "better"), (0.01, 0.1, 0.2, "cannot be told"), (-0.1, -0.01, 0.01, "worse"),
-    (-0.1, -0.01, 0.2, "cannot be told"), (-0.1, 0.1, 0.01, "cannot be told")])
+@pytest.mark.parametrize(
+    ("low", "high", "q", "expected"),
+    [
+        (0.01, 0.1, 0.01, "better"),
+        (0.01, 0.1, 0.2, "cannot be told"),
+        (-0.1, -0.01, 0.01, "worse"),
+        (-0.1, -0.01, 0.2, "cannot be told"),
+        (-0.1, 0.1, 0.01, "cannot be told"),
+    ],
+)
 def test_a_difference_needs_its_interval_and_its_test(low, high, q, expected):
     assert verdicts.difference(interval(low, high), q) == expected
 
@@ -143,22 +212,41 @@ def watched(n, *extra):
     return Times(np.array([float(word.rstrip("+")) for word in words]), np.array([word.isdigit() for word in words]))
 
 
-@pytest.mark.parametrize(("published", "times", "expected"), [
-    # below or above all of n runs: p = 2 / (n + 1), which is below 0.05 from n = 40 on
-    (0, watched(40), FAILS), (41, watched(40), FAILS), (0, watched(39), UNTOLD), (40, watched(39), UNTOLD),
-    (0, watched(3), UNTOLD), (4, watched(3), UNTOLD), (2, watched(3), HOLDS),
-    (1, watched(3), HOLDS), (3, watched(3), HOLDS),  # the ends of the range are in it
-    # as long as the shortest of n, or as the longest: p = 4 / (n + 1), which is below 0.05 from n = 80 on
-    (1, watched(80), FAILS), (80, watched(80), FAILS), (1, watched(79), HOLDS), (79, watched(79), HOLDS),
-    (1.5, watched(40), HOLDS), (2.5, watched(119), HOLDS), (2.5, watched(120), FAILS), (20, watched(40), HOLDS),
-    # a run that did not arrive is longer than any number, so that there is no upper end of the range
-    (300, watched(3, "500+"), HOLDS), (499, watched(39, "500+"), HOLDS), (499, watched(79, "500+"), FAILS),
-    (0, watched(3, "500+"), UNTOLD), (0, watched(39, "500+"), FAILS),
-    (70, Times(np.full(9, 500), np.zeros(9, bool)), UNTOLD), (70, Times(np.full(39, 500), np.zeros(39, bool)), UNTOLD),
-    (70, Times(np.full(40, 500), np.zeros(40, bool)), FAILS),  # all of 40 took longer
-    # the time of a run that did not arrive is not a time of arrival: it may have been lost early
-    (5, Times(np.array([2.0, 9.0, 9.0]), np.array([False, True, True])), UNTOLD),
-])
+@pytest.mark.parametrize(
+    ("published", "times", "expected"),
+    [
+        # below or above all of n runs: p = 2 / (n + 1), which is below 0.05 from n = 40 on
+        (0, watched(40), FAILS),
+        (41, watched(40), FAILS),
+        (0, watched(39), UNTOLD),
+        (40, watched(39), UNTOLD),
+        (0, watched(3), UNTOLD),
+        (4, watched(3), UNTOLD),
+        (2, watched(3), HOLDS),
+        (1, watched(3), HOLDS),
+        (3, watched(3), HOLDS),  # the ends of the range are in it
+        # as long as the shortest of n, or as the longest: p = 4 / (n + 1), which is below 0.05 from n = 80 on
+        (1, watched(80), FAILS),
+        (80, watched(80), FAILS),
+        (1, watched(79), HOLDS),
+        (79, watched(79), HOLDS),
+        (1.5, watched(40), HOLDS),
+        (2.5, watched(119), HOLDS),
+        (2.5, watched(120), FAILS),
+        (20, watched(40), HOLDS),
+        # a run that did not arrive is longer than any number, so that there is no upper end of the range
+        (300, watched(3, "500+"), HOLDS),
+        (499, watched(39, "500+"), HOLDS),
+        (499, watched(79, "500+"), FAILS),
+        (0, watched(3, "500+"), UNTOLD),
+        (0, watched(39, "500+"), FAILS),
+        (70, Times(np.full(9, 500), np.zeros(9, bool)), UNTOLD),
+        (70, Times(np.full(39, 500), np.zeros(39, bool)), UNTOLD),
+        (70, Times(np.full(40, 500), np.zeros(40, bool)), FAILS),  # all of 40 took longer
+        # the time of a run that did not arrive is not a time of arrival: it may have been lost early
+        (5, Times(np.array([2.0, 9.0, 9.0]), np.array([False, True, True])), UNTOLD),
+    ],
+)
 def test_a_number_is_judged_as_one_more_run(published, times, expected):
     assert verdicts.number(published, times) == expected
 
@@ -169,8 +257,9 @@ def test_a_number_that_no_run_can_reach_cannot_be_told():
     assert verdicts.number(41, watched(40), earliest=25) == FAILS
 
 
-@pytest.mark.parametrize("parts", [parts for n in (1, 2, 3)
-                                   for parts in itertools.product([HOLDS, FAILS, UNTOLD], repeat=n)])
+@pytest.mark.parametrize(
+    "parts", [parts for n in (1, 2, 3) for parts in itertools.product([HOLDS, FAILS, UNTOLD], repeat=n)]
+)
 def test_a_summary_holds_if_all_do_and_fails_if_one_does(parts):
     expected = FAILS if parts.count(FAILS) else UNTOLD if parts.count(UNTOLD) else HOLDS
     assert verdicts.together(map(verdicts.Verdict, parts)) == expected
@@ -185,15 +274,18 @@ CELLS = [(claim, reading) for claim in CLAIMS.index for reading in claims.READIN
 SUMMARIES = list(CLAIMS.index[CLAIMS.kind == "summary"])
 ARMS_OF_A_KIND = {"ranking": 2, "size": 2, "number": 1, "stability": 2, "early": 2, "trend": 0}
 each_cell = pytest.mark.parametrize(("claim", "reading"), CELLS)
-each_number = pytest.mark.parametrize(("claim", "reading"), [(claim, reading) for claim, reading in CELLS
-                                                             if CLAIMS.kind[claim] == "number"])
+each_number = pytest.mark.parametrize(
+    ("claim", "reading"), [(claim, reading) for claim, reading in CELLS if CLAIMS.kind[claim] == "number"]
+)
 
 # As the paper and its released files have them: the experiments' numbers, whose they are, and the claims about them
 NUMBERS = {
-    "E1": {"zscore": [70, 93], "kscore": [25, 52]}, "E2": {"zscore": [101], "kscore": [69]},
+    "E1": {"zscore": [70, 93], "kscore": [25, 52]},
+    "E2": {"zscore": [101], "kscore": [69]},
     "E3": {"zscore": [713], "kscore": [881]},
     "E4": {"zscore": [104], "kscore simple": [67], "kscore adaptive": [65]},
-    "T1a": {"zscore": [306], "kscore": [77]}, "T1b": {"zscore": [991], "kscore": [750]},
+    "T1a": {"zscore": [306], "kscore": [77]},
+    "T1b": {"zscore": [991], "kscore": [750]},
     "T2": {"kscore": [75, 71, 69, 170, 98]},
     "R6": {"zscore": [58, 511]},  # the public tutorial's, about which the paper claims nothing
 }
@@ -217,9 +309,13 @@ def test_published_numbers_of_an_experiment():
     assert set(table.R) == {1}
 
 
-@pytest.mark.parametrize(("ask", "table"), [
-    (claims.read, "the table of claims"), (lambda: claims.published("E1"), "the table of published numbers"),
-])
+@pytest.mark.parametrize(
+    ("ask", "table"),
+    [
+        (claims.read, "the table of claims"),
+        (lambda: claims.published("E1"), "the table of published numbers"),
+    ],
+)
 def test_the_tables_of_the_paper_need_a_checkout(monkeypatch, ask, table):
     monkeypatch.setattr("kscore.project.is_checkout", lambda: False)
     with pytest.raises(ValueError, match=f"^{table} needs a checkout of the project"):
@@ -254,8 +350,10 @@ def test_a_claim_has_a_published_number_if_its_rule_needs_one(claim):
 
 
 def test_the_published_numbers_are_those_of_the_paper_and_the_tutorial():
-    found = {name: {normalizer: list(rows.episodes) for normalizer, rows in some.groupby("normalizer")}
-             for name, some in PUBLISHED.groupby("id")}
+    found = {
+        name: {normalizer: list(rows.episodes) for normalizer, rows in some.groupby("normalizer")}
+        for name, some in PUBLISHED.groupby("id")
+    }
     assert found == NUMBERS
 
 
@@ -305,8 +403,9 @@ def test_a_summary_is_of_claims_of_one_kind(claim):
 
 
 def test_the_summaries_leave_no_experiment_out():
-    rankings, stabilities = ([claim for claim in CLAIMS.index if CLAIMS.kind[claim] == kind]
-                             for kind in ("ranking", "stability"))
+    rankings, stabilities = (
+        [claim for claim in CLAIMS.index if CLAIMS.kind[claim] == kind] for kind in ("ranking", "stability")
+    )
     for summary, parts in (("S.1", rankings), ("S.2", stabilities)):
         assert CLAIMS.written[summary].split() == [part for part in parts if side(pairing_of(part).arms[1]) == "zscore"]
     adaptive = [claim for claim in rankings if claim.startswith("E4") and pairing_of(claim).arms[0] == "adaptive"]
@@ -314,8 +413,14 @@ def test_the_summaries_leave_no_experiment_out():
 
 
 # T1.0, T1.3 and T1.4 to T1.7 as released are by the released files' own arms, of which none is a Z-Score
-@pytest.mark.parametrize("claim", [claim for claim, reading in CELLS if reading == "written" and not (
-    claim in ("T1.0", "T1.3") or experiment_of(claim) == "T1b")])
+@pytest.mark.parametrize(
+    "claim",
+    [
+        claim
+        for claim, reading in CELLS
+        if reading == "written" and not (claim in ("T1.0", "T1.3") or experiment_of(claim) == "T1b")
+    ],
+)
 def test_both_readings_are_the_same_comparison_of_another_form(claim):
     stream, refit = pairing_of(claim, "written").arms, pairing_of(claim, "released").arms
     assert [side(name) == "zscore" for name in stream] == [side(name) == "zscore" for name in refit]
@@ -324,6 +429,7 @@ def test_both_readings_are_the_same_comparison_of_another_form(claim):
 
 
 # Judged claims
+
 
 def claim_row(kind, written, released="", published=""):
     return {"kind": kind, "published": published, "written": written, "released": released or written}
@@ -344,55 +450,95 @@ def verdict(runs, *row):
 FASTER = frame(a=range(10, 30), b=range(30, 90, 3))  # exactly three times, 20 seeds
 EQUAL = frame(a=range(40, 80), b=[40 + (i ^ 1) for i in range(40)])  # 40 seeds, neighbours changed over
 FEW = frame(a="20 90 30 60", b="70 25 80 50")
-SMOOTH = study.frame({
-    "a": arm(range(10, 20), [[100.0 + i, 101.0 + i] for i in range(10)]),
-    "b": arm(range(10, 20), [[10.0, 30.0 + i] for i in range(10)])})
+SMOOTH = study.frame(
+    {
+        "a": arm(range(10, 20), [[100.0 + i, 101.0 + i] for i in range(10)]),
+        "b": arm(range(10, 20), [[10.0, 30.0 + i] for i in range(10)]),
+    }
+)
 RISING = frame(**{f"Q{q}": [10 * (q + 1) + (seed * q) % 7 for seed in range(20)] for q in range(5)})
 
 
 @pytest.mark.usefixtures("quick")
-@pytest.mark.parametrize(("runs", "row", "expected"), [
-    (FASTER, ("ranking", "x: a / b"), HOLDS), (FASTER, ("ranking", "x: b / a"), FAILS),
-    (EQUAL, ("ranking", "x: a / b"), FAILS), (EQUAL, ("ranking", "x: b / a"), FAILS),
-    (FEW, ("ranking", "x: a / b"), UNTOLD), (FEW, ("ranking", "x: b / a"), UNTOLD),
-    (FASTER, ("size", "x: a / b", "", "3.0"), HOLDS), (FASTER, ("size", "x: a / b", "", "3.97"), FAILS),
-    (EQUAL, ("size", "x: a / b", "", "3.97"), FAILS), (FEW, ("size", "x: a / b", "", "1.2"), UNTOLD),
-    (EQUAL, ("number", "x: a", "", "50"), HOLDS), (EQUAL, ("number", "x: a", "", "30"), FAILS),
-    (FASTER, ("number", "x: a", "", "27"), HOLDS), (FASTER, ("number", "x: b", "", "27"), UNTOLD),
-    (EQUAL, ("number", "x: a", "", "25"), UNTOLD),  # no run can meet a criterion over 25 returns before it has them
-    (SMOOTH, ("stability", "x: a / b"), HOLDS), (SMOOTH, ("stability", "x: b / a"), FAILS),
-    (FEW, ("stability", "x: a / b"), FAILS),  # the returns are the same: the probability is a half, below 0.55
-    (SMOOTH, ("early", "x: a / b"), HOLDS), (SMOOTH, ("early", "x: b / a"), FAILS),
-    (RISING, ("trend", "x"), HOLDS), (RISING.iloc[::-1], ("trend", "x"), FAILS),
-])
+@pytest.mark.parametrize(
+    ("runs", "row", "expected"),
+    [
+        (FASTER, ("ranking", "x: a / b"), HOLDS),
+        (FASTER, ("ranking", "x: b / a"), FAILS),
+        (EQUAL, ("ranking", "x: a / b"), FAILS),
+        (EQUAL, ("ranking", "x: b / a"), FAILS),
+        (FEW, ("ranking", "x: a / b"), UNTOLD),
+        (FEW, ("ranking", "x: b / a"), UNTOLD),
+        (FASTER, ("size", "x: a / b", "", "3.0"), HOLDS),
+        (FASTER, ("size", "x: a / b", "", "3.97"), FAILS),
+        (EQUAL, ("size", "x: a / b", "", "3.97"), FAILS),
+        (FEW, ("size", "x: a / b", "", "1.2"), UNTOLD),
+        (EQUAL, ("number", "x: a", "", "50"), HOLDS),
+        (EQUAL, ("number", "x: a", "", "30"), FAILS),
+        (FASTER, ("number", "x: a", "", "27"), HOLDS),
+        (FASTER, ("number", "x: b", "", "27"), UNTOLD),
+        (EQUAL, ("number", "x: a", "", "25"), UNTOLD),  # no run can meet a criterion over 25 returns before it has them
+        (SMOOTH, ("stability", "x: a / b"), HOLDS),
+        (SMOOTH, ("stability", "x: b / a"), FAILS),
+        (FEW, ("stability", "x: a / b"), FAILS),  # the returns are the same: the probability is a half, below 0.55
+        (SMOOTH, ("early", "x: a / b"), HOLDS),
+        (SMOOTH, ("early", "x: b / a"), FAILS),
+        (RISING, ("trend", "x"), HOLDS),
+        (RISING.iloc[::-1], ("trend", "x"), FAILS),
+    ],
+)
 def test_what_is_true_is_found(runs, row, expected):
     assert verdict(runs, *row) == expected
 
 
 @pytest.mark.usefixtures("quick")
-@pytest.mark.parametrize(("runs", "row", "words"), [
-    (FASTER, ("ranking", "x: a / b"), r"factor 3\.00 \[3\.00, 3\.00\], n = 20, p < 0\.001, q < 0\.001"),
-    (EQUAL, ("ranking", "x: a / b"), r"factor 1\.00 \[0\.\d\d, 1\.0\d\], n = 40, p = 1\.000, q = 1\.000"),
-    (FASTER, ("size", "x: a / b", "", "3.97"), r"factor 3\.00 \[3\.00, 3\.00\], n = 20"),
-    (EQUAL, ("number", "x: a", "", "25"), r"median (59|60), middle 95 % from 41 to 78, n = 40, position p = 0\.049"),
-    (frame(a="10 20 30 100+"), ("number", "x: a", "", "9"),
-     r"median (20|30), middle 95 % from 10 to beyond the cap, n = 4, position p = 0\.400"),
-    (SMOOTH, ("stability", "x: a / b"),
-     r"steadier with probability 1\.00 \[1\.00, 1\.00\], n = 10, p = 0\.002, q = 0\.002"),
-    (SMOOTH, ("early", "x: a / b"), r"ahead with probability 1\.00 \[1\.00, 1\.00\], n = 10, p = 0\.002, q = 0\.002"),
-    (RISING, ("trend", "x"), r"mean τ 1\.00 \[1\.00, 1\.00\], n = 20, p < 0\.001, q < 0\.001"),
-])
+@pytest.mark.parametrize(
+    ("runs", "row", "words"),
+    [
+        (FASTER, ("ranking", "x: a / b"), r"factor 3\.00 \[3\.00, 3\.00\], n = 20, p < 0\.001, q < 0\.001"),
+        (EQUAL, ("ranking", "x: a / b"), r"factor 1\.00 \[0\.\d\d, 1\.0\d\], n = 40, p = 1\.000, q = 1\.000"),
+        (FASTER, ("size", "x: a / b", "", "3.97"), r"factor 3\.00 \[3\.00, 3\.00\], n = 20"),
+        (
+            EQUAL,
+            ("number", "x: a", "", "25"),
+            r"median (59|60), middle 95 % from 41 to 78, n = 40, position p = 0\.049",
+        ),
+        (
+            frame(a="10 20 30 100+"),
+            ("number", "x: a", "", "9"),
+            r"median (20|30), middle 95 % from 10 to beyond the cap, n = 4, position p = 0\.400",
+        ),
+        (
+            SMOOTH,
+            ("stability", "x: a / b"),
+            r"steadier with probability 1\.00 \[1\.00, 1\.00\], n = 10, p = 0\.002, q = 0\.002",
+        ),
+        (
+            SMOOTH,
+            ("early", "x: a / b"),
+            r"ahead with probability 1\.00 \[1\.00, 1\.00\], n = 10, p = 0\.002, q = 0\.002",
+        ),
+        (RISING, ("trend", "x"), r"mean τ 1\.00 \[1\.00, 1\.00\], n = 20, p < 0\.001, q < 0\.001"),
+    ],
+)
 def test_what_is_found_is_put_into_words(runs, row, words):
     assert re.fullmatch(words, judged({"x": runs}, it=row).written_found["it"])
 
 
 @pytest.mark.usefixtures("quick")
 def test_a_claim_is_judged_by_its_criterion():
-    runs = study.frame({name: [record(i, str(at + i), training=training + i) for i in range(12)]
-                        for name, at, training in (("a", 30, 80), ("b", 80, 30))})
-    table = judged({"x": runs}, ranking=("ranking", "x: a / b", "x: a / b by training"),
-                   size=("size", "x: a / b", "x: b / a by training", f"{(80 * 12 + 66) / (30 * 12 + 66):.9f}"),
-                   number=("number", "x: a", "x: a by training", "35"))
+    runs = study.frame(
+        {
+            name: [record(i, str(at + i), training=training + i) for i in range(12)]
+            for name, at, training in (("a", 30, 80), ("b", 80, 30))
+        }
+    )
+    table = judged(
+        {"x": runs},
+        ranking=("ranking", "x: a / b", "x: a / b by training"),
+        size=("size", "x: a / b", "x: b / a by training", f"{(80 * 12 + 66) / (30 * 12 + 66):.9f}"),
+        number=("number", "x: a", "x: a by training", "35"),
+    )
     assert list(table.written_verdict) == [HOLDS, HOLDS, HOLDS]
     assert list(table.released_verdict) == [FAILS, HOLDS, UNTOLD]
 
@@ -420,10 +566,13 @@ def test_what_can_be_told_comes_without_it(runs):
 
 
 @pytest.mark.usefixtures("quick")
-@pytest.mark.parametrize(("factor", "words"), [
-    (math.inf, "(unadjusted, not even a factor of 10 would have been found with 80 % probability)"),
-    (math.nan, "(too few runs arrived to say which factor this test could have found)"),
-])
+@pytest.mark.parametrize(
+    ("factor", "words"),
+    [
+        (math.inf, "(unadjusted, not even a factor of 10 would have been found with 80 % probability)"),
+        (math.nan, "(too few runs arrived to say which factor this test could have found)"),
+    ],
+)
 def test_it_is_said_if_no_factor_would_have_been_found_or_nobody_can_say(monkeypatch, factor, words):
     monkeypatch.setattr(stats, "detectable", lambda times: factor)
     assert judged({"x": FEW}, it=("ranking", "x: a / b")).written_found["it"].endswith(words)
@@ -438,8 +587,9 @@ def test_early_training_refuses_arms_of_other_seeds():
 
 @pytest.mark.usefixtures("quick")
 def test_a_trend_is_judged_by_its_criterion():
-    runs = study.frame({name: [record(i, str(at), training=110 - at) for i in range(20)]
-                        for name, at in (("low", 20), ("high", 60))})
+    runs = study.frame(
+        {name: [record(i, str(at), training=110 - at) for i in range(20)] for name, at in (("low", 20), ("high", 60))}
+    )
     table = judged({"x": runs}, it=("trend", "x", "x by training"))
     assert (table.written_verdict["it"], table.released_verdict["it"]) == (HOLDS, FAILS)
 
@@ -451,9 +601,16 @@ def test_no_p_value_is_not_a_small_one():
     assert "< 0.001" not in judged({"x": runs}, it=("stability", "x: a / b")).written_found["it"]
 
 
-@pytest.mark.parametrize(("p", "words"), [
-    (0.0009, "p < 0.001"), (0.001, "p = 0.001"), (0.0494, "p = 0.049"), (1.0, "p = 1.000"), (math.nan, "p = nan"),
-])
+@pytest.mark.parametrize(
+    ("p", "words"),
+    [
+        (0.0009, "p < 0.001"),
+        (0.001, "p = 0.001"),
+        (0.0494, "p = 0.049"),
+        (1.0, "p = 1.000"),
+        (math.nan, "p = nan"),
+    ],
+)
 def test_a_p_value_is_written_with_three_digits_unless_it_is_smaller(p, words):
     assert claims._p(p) == words
 
@@ -480,10 +637,17 @@ def test_what_cannot_be_told_because_of_its_family_comes_with_the_factor_too():
     assert "would have been found" in found
 
 
-FAMILY = {"r1": ("ranking", "x: a / b", "x: b / a"), "n1": ("number", "x: a", "y: b", "25"),
-          "r2": ("ranking", "y: a / b"), "s1": ("stability", "z: a / b", "x: a / b"),
-          "all": ("summary", "r1 s1", "r2 s1"), "e1": ("early", "z: a / b", "z: b / a"),
-          "t1": ("trend", "t"), "g1": ("size", "x: a / b", "y: a / b", "3"), "some": ("summary", "t1 r1")}
+FAMILY = {
+    "r1": ("ranking", "x: a / b", "x: b / a"),
+    "n1": ("number", "x: a", "y: b", "25"),
+    "r2": ("ranking", "y: a / b"),
+    "s1": ("stability", "z: a / b", "x: a / b"),
+    "all": ("summary", "r1 s1", "r2 s1"),
+    "e1": ("early", "z: a / b", "z: b / a"),
+    "t1": ("trend", "t"),
+    "g1": ("size", "x: a / b", "y: a / b", "3"),
+    "some": ("summary", "t1 r1"),
+}
 FAMILY_RUNS = {"x": NEARLY, "y": FEW, "z": SMOOTH, "t": RISING}
 
 
@@ -493,15 +657,23 @@ def logrank(runs):
 
 @pytest.mark.usefixtures("quick")
 def test_p_values_are_adjusted_over_the_whole_family():
-    variances, means = ([[f(returns) for returns in SMOOTH[SMOOTH.arm == name].eval_returns] for name in "ab"]
-                        for f in (np.var, np.mean))
+    variances, means = (
+        [[f(returns) for returns in SMOOTH[SMOOTH.arm == name].eval_returns] for name in "ab"]
+        for f in (np.var, np.mean)
+    )
     # a run carried on at its own mean has the same mean over the first 50
-    p = {("r1", "written"): logrank(NEARLY), ("r1", "released"): logrank(NEARLY), ("r2", "written"): logrank(FEW),
-         ("r2", "released"): logrank(FEW), ("s1", "written"): scipy.stats.wilcoxon(*variances).pvalue,
-         ("s1", "released"): 1.0, ("e1", "written"): scipy.stats.wilcoxon(*means).pvalue,
-         ("e1", "released"): scipy.stats.wilcoxon(*means).pvalue,
-         ("t1", "written"): scipy.stats.wilcoxon(np.ones(20)).pvalue,
-         ("t1", "released"): scipy.stats.wilcoxon(np.ones(20)).pvalue}
+    p = {
+        ("r1", "written"): logrank(NEARLY),
+        ("r1", "released"): logrank(NEARLY),
+        ("r2", "written"): logrank(FEW),
+        ("r2", "released"): logrank(FEW),
+        ("s1", "written"): scipy.stats.wilcoxon(*variances).pvalue,
+        ("s1", "released"): 1.0,
+        ("e1", "written"): scipy.stats.wilcoxon(*means).pvalue,
+        ("e1", "released"): scipy.stats.wilcoxon(*means).pvalue,
+        ("t1", "written"): scipy.stats.wilcoxon(np.ones(20)).pvalue,
+        ("t1", "released"): scipy.stats.wilcoxon(np.ones(20)).pvalue,
+    }
     q = dict(zip(p, scipy.stats.false_discovery_control(list(p.values())), strict=True))
     table = judged(FAMILY_RUNS, **FAMILY)
     for (claim, reading), value in q.items():
@@ -510,16 +682,20 @@ def test_p_values_are_adjusted_over_the_whole_family():
         assert re.search(rf", q {written}( \(|$)", found)
         assert re.search(rf"p = {p[claim, reading]:.3f}" if p[claim, reading] >= 0.001 else "p < 0.001", found)
     assert len(set(q.values())) > 3  # so that a value of another cell would not do
-    assert not table.loc[["n1", "g1", "all", "some"], ["written_found", "released_found"]].apply(
-        lambda column: column.str.contains(r"\bq\b")).any(axis=None)
+    assert (
+        not table.loc[["n1", "g1", "all", "some"], ["written_found", "released_found"]]
+        .apply(lambda column: column.str.contains(r"\bq\b"))
+        .any(axis=None)
+    )
 
 
 @pytest.mark.usefixtures("quick")
 def test_rules_without_a_test_do_not_enlarge_the_family():
     without = {name: row for name, row in FAMILY.items() if row[0] not in ("number", "size", "summary")}
     columns = ["written_found", "written_verdict", "released_found", "released_verdict"]
-    pd.testing.assert_frame_equal(judged(FAMILY_RUNS, **without)[columns],
-                                  judged(FAMILY_RUNS, **FAMILY).loc[list(without), columns])
+    pd.testing.assert_frame_equal(
+        judged(FAMILY_RUNS, **without)[columns], judged(FAMILY_RUNS, **FAMILY).loc[list(without), columns]
+    )
 
 
 @pytest.mark.usefixtures("quick")
@@ -548,8 +724,12 @@ def test_judging_adds_columns_and_leaves_the_claims_alone():
     table = claims.judge(given, FAMILY_RUNS)
     pd.testing.assert_frame_equal(given, before)
     pd.testing.assert_frame_equal(table[before.columns], before)
-    assert list(table.columns[len(before.columns):]) == ["written_found", "written_verdict", "released_found",
-                                                          "released_verdict"]
+    assert list(table.columns[len(before.columns) :]) == [
+        "written_found",
+        "written_verdict",
+        "released_found",
+        "released_verdict",
+    ]
     assert table[["written_verdict", "released_verdict"]].isin([HOLDS, FAILS, UNTOLD]).all(axis=None)
     assert {type(word) for word in table.written_verdict} == {str}  # as notebooks and CSV files like them
 
@@ -569,14 +749,20 @@ BASE = {"zscore": 60, "kscore simple": 40, "kscore adaptive": 20}
 
 def as_claimed(name, n=20):
     """Runs of an experiment in which the paper's rankings are true: the adaptive filter first, the Z-Score last."""
+
     def run(arm_name, place, seed):
         at = 10 * (place + 1) if name.startswith("process_noise") else BASE[side(arm_name)]
         at += seed % 5
         steady = BASE[side(arm_name)] / 10
         higher = 100.0 - at
         return record(seed, str(at), [higher + steady * (-1) ** i for i in range(at)], training=at)
-    return study.frame({arm_name: [run(arm_name, place, 1000 + seed) for seed in range(n)]
-                        for place, arm_name in enumerate(EVERY[name].configs)})
+
+    return study.frame(
+        {
+            arm_name: [run(arm_name, place, 1000 + seed) for seed in range(n)]
+            for place, arm_name in enumerate(EVERY[name].configs)
+        }
+    )
 
 
 @pytest.fixture(scope="module")

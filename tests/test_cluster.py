@@ -46,15 +46,23 @@ class Cluster:
 
     def start(self, program, *arguments, **environment):
         command = [sys.executable, "-m", f"distributed.cli.{program}", "--host", "127.0.0.1", "--no-dashboard"]
-        self.processes.append(subprocess.Popen([*command, *arguments], cwd=self.folder, env=os.environ | environment,
-                                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+        self.processes.append(
+            subprocess.Popen(
+                [*command, *arguments],
+                cwd=self.folder,
+                env=os.environ | environment,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+        )
         return self.processes[-1]
 
     def worker(self, **environment):
         """Start a worker, and return when the scheduler knows it."""
         name = uuid.uuid4().hex
-        process = self.start("dask_worker", self.address, "--nthreads", "1", "--no-nanny", "--name", name,
-                             **environment)
+        process = self.start(
+            "dask_worker", self.address, "--nthreads", "1", "--no-nanny", "--name", name, **environment
+        )
         process.address = eventually(lambda: self.addresses().get(name))
         return process
 
@@ -122,6 +130,7 @@ def seeds_in(store):
 
 # The work
 
+
 def test_a_study_on_the_cluster_is_the_study_on_this_machine(shared, tmp_path, monkeypatch):
     there, again, here = (tmp_path / f"{name}.jsonl" for name in ("there", "again", "here"))
     with study.processes(scheduler=shared.address) as executor:
@@ -138,6 +147,7 @@ def test_a_study_on_the_cluster_is_the_study_on_this_machine(shared, tmp_path, m
 
 def test_a_run_whose_worker_dies_is_done_again_elsewhere(shared, tmp_path):
     with shared.guest() as guest:
+
         def accident():
             assert eventually(lambda: shared.client.processing()[guest.address])
             guest.kill()
@@ -183,6 +193,7 @@ def test_what_nobody_waits_for_any_more_is_taken_back(shared):
 
 
 # Who takes part
+
 
 def copy(folder, module="", text=""):
     """Another kscore, with something else at the end of a module."""
@@ -243,8 +254,10 @@ def test_the_code_that_shapes_a_run_is_all_that_training_uses():
     assert rooms - {"provenance", "project"} == set(cluster.ROOMS)  # these two say where a run was made
 
 
-@pytest.mark.parametrize(("module", "counts"), [("rl/algorithms.py", True), ("filters.py", True),
-                                                ("figures/charts.py", False), ("study/plan.py", False)])
+@pytest.mark.parametrize(
+    ("module", "counts"),
+    [("rl/algorithms.py", True), ("filters.py", True), ("figures/charts.py", False), ("study/plan.py", False)],
+)
 def test_other_code_counts_where_it_shapes_a_run(tmp_path, monkeypatch, module, counts):
     copy(tmp_path, module, "# the same, but who knows")
     monkeypatch.setattr(provenance, "PACKAGE", tmp_path / "kscore")
@@ -254,6 +267,7 @@ def test_other_code_counts_where_it_shapes_a_run(tmp_path, monkeypatch, module, 
 @pytest.fixture
 def theirs(tmp_path):
     """Make an environment for a process that is not like this one."""
+
     def make(differ):
         (tmp_path / "theirs").mkdir()
         differ(tmp_path / "theirs")
@@ -285,8 +299,9 @@ def test_a_worker_that_joins_late_and_cannot_read_what_it_is_sent_does_nothing(s
 
 
 @pytest.mark.parametrize(("differ", "message"), [OTHER[0], OLDER, (without_kscore, "cannot import kscore")])
-def test_a_cluster_with_a_worker_that_differs_is_refused_before_anything_is_sent(shared, tmp_path, capsys, theirs,
-                                                                                 differ, message):
+def test_a_cluster_with_a_worker_that_differs_is_refused_before_anything_is_sent(
+    shared, tmp_path, capsys, theirs, differ, message
+):
     with shared.guest(**theirs(differ)) as guest:
         assert main(["study", "cartpole_ppo", "--store", str(tmp_path / "runs"), "--scheduler", shared.address]) == 2
     said = capsys.readouterr().err
@@ -302,17 +317,24 @@ def test_a_scheduler_that_lacks_kscore_is_refused(clusters, theirs):
         pass
 
 
-@pytest.mark.parametrize(("answers", "message"), [
-    ({}, "the scheduler at tcp://a has no workers"),
-    ({"worker b": cluster.made_by()}, None),
-    ({"worker b": cluster.made_by() | {"numpy": "0.1"}},
-     r"worker b has numpy 0\.1 \(here \S+\): install the same"),
-    ({"worker b": cluster.made_by() | {"training code": "?"}}, r"worker b has training code \? \(here \w{16}\)"),
-    ({"worker b": cluster.made_by(), "worker c": OSError("closed")}, "worker c .* is gone: closed"),
-    ({"the scheduler": cluster.made_by() | {"numpy": "0.1"}, "worker b": cluster.made_by()}, None),  # it makes no runs
-    ({"the scheduler": cluster.made_by() | {"protocol version": 0}, "worker b": cluster.made_by()},
-     r"the scheduler has protocol version 0 \(here \d+\): install the same on both"),
-])
+@pytest.mark.parametrize(
+    ("answers", "message"),
+    [
+        ({}, "the scheduler at tcp://a has no workers"),
+        ({"worker b": cluster.made_by()}, None),
+        ({"worker b": cluster.made_by() | {"numpy": "0.1"}}, r"worker b has numpy 0\.1 \(here \S+\): install the same"),
+        ({"worker b": cluster.made_by() | {"training code": "?"}}, r"worker b has training code \? \(here \w{16}\)"),
+        ({"worker b": cluster.made_by(), "worker c": OSError("closed")}, "worker c .* is gone: closed"),
+        (
+            {"the scheduler": cluster.made_by() | {"numpy": "0.1"}, "worker b": cluster.made_by()},
+            None,
+        ),  # it makes no runs
+        (
+            {"the scheduler": cluster.made_by() | {"protocol version": 0}, "worker b": cluster.made_by()},
+            r"the scheduler has protocol version 0 \(here \d+\): install the same on both",
+        ),
+    ],
+)
 def test_a_cluster_is_checked_before_anything_is_sent(answers, message):
     with pytest.raises(ValueError, match=message) if message else nullcontext():
         cluster.check_members({"the scheduler": cluster.made_by()} | answers, "tcp://a")
@@ -321,8 +343,14 @@ def test_a_cluster_is_checked_before_anything_is_sent(answers, message):
 @contextmanager
 def process(script, *arguments, stderr, **environment):
     """Run a script in a process of its own, which is gone afterwards."""
-    started = subprocess.Popen([sys.executable, "-c", script, *arguments], cwd=ROOT, env=os.environ | environment,
-                               text=True, stdout=subprocess.DEVNULL, stderr=stderr)
+    started = subprocess.Popen(
+        [sys.executable, "-c", script, *arguments],
+        cwd=ROOT,
+        env=os.environ | environment,
+        text=True,
+        stdout=subprocess.DEVNULL,
+        stderr=stderr,
+    )
     try:
         yield started
     finally:
@@ -356,10 +384,15 @@ def places(shared):
     """Addresses where something else than a scheduler listens, or nothing."""
     with socket.create_server(("127.0.0.1", 0)) as silent, socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))  # taken, and not listened to
-        ports = {"silent": silent.getsockname()[1], "nobody": nobody.getsockname()[1],
-                 "dashboard": shared.client.scheduler_info()["services"]["dashboard"]}
+        ports = {
+            "silent": silent.getsockname()[1],
+            "nobody": nobody.getsockname()[1],
+            "dashboard": shared.client.scheduler_info()["services"]["dashboard"],
+        }
         yield {name: f"tcp://127.0.0.1:{port}" for name, port in ports.items()} | {
-            "worker": shared.host.address, "certified": f"tls://127.0.0.1:{ports['nobody']}"}
+            "worker": shared.host.address,
+            "certified": f"tls://127.0.0.1:{ports['nobody']}",
+        }
 
 
 @pytest.mark.long
@@ -368,8 +401,10 @@ def test_a_wrong_address_is_told_in_time_and_the_process_ends(places, tmp_path):
     wrong = [(study_it, places[name]) for name in ("silent", "nobody", "dashboard")]
     wrong += [(study_it, "tcp://slow.invalid:8786"), (run_it, places["silent"])]
     with ExitStack() as started:
-        processes = [started.enter_context(process(HURRIED, *command, "--scheduler", address, stderr=subprocess.PIPE))
-                     for command, address in wrong]
+        processes = [
+            started.enter_context(process(HURRIED, *command, "--scheduler", address, stderr=subprocess.PIPE))
+            for command, address in wrong
+        ]
         for (_, address), ending in zip(wrong, processes, strict=True):
             _, said = ending.communicate(timeout=60)  # mostly to start so many at once; a hang would be for ever
             assert ending.returncode == 2
@@ -381,9 +416,23 @@ def test_the_patience_is_a_quarter_of_a_minute():
     assert cluster.PATIENCE + cluster.PARTING <= 15
 
 
-@pytest.mark.parametrize("address", ["{nobody}", "{worker}", "{certified}", "nowhere:", "", "file:///tmp/x", "tcp://",
-                                     "tcp://127.0.0.1", "tcp://127.0.0.1:123456", "\0:1", "inproc://127.0.0.1/1/1",
-                                     "http://127.0.0.1:1"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "{nobody}",
+        "{worker}",
+        "{certified}",
+        "nowhere:",
+        "",
+        "file:///tmp/x",
+        "tcp://",
+        "tcp://127.0.0.1",
+        "tcp://127.0.0.1:123456",
+        "\0:1",
+        "inproc://127.0.0.1/1/1",
+        "http://127.0.0.1:1",
+    ],
+)
 def test_a_wrong_address_gets_a_sentence(monkeypatch, places, address):
     monkeypatch.setattr(cluster, "PATIENCE", 1)
     address, start, before = address.format(**places), time.monotonic(), threading.active_count()
@@ -402,7 +451,10 @@ def test_the_patience_covers_what_the_members_are_asked(monkeypatch, shared):
 
 def test_without_the_extra_a_sentence_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(ValueError, match=r"a scheduler needs the cluster extra: pip install"), cluster.executor("tcp://a"):
+    with (
+        pytest.raises(ValueError, match=r"a scheduler needs the cluster extra: pip install"),
+        cluster.executor("tcp://a"),
+    ):
         pass
 
 

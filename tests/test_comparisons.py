@@ -22,15 +22,21 @@ def quick(monkeypatch):
 
 # Times and curves of an arm
 
-BOTH = study.frame({"a": [record(2, "30", training=35), record(1, "20+", training=20), record(3, "7x"),
-                          record(0, "100+")],
-                    "b": [record(0, "99")]})
+BOTH = study.frame(
+    {
+        "a": [record(2, "30", training=35), record(1, "20+", training=20), record(3, "7x"), record(0, "100+")],
+        "b": [record(0, "99")],
+    }
+)
 
 
-@pytest.mark.parametrize(("criterion", "time", "arrived"), [
-    ("evaluation", [100, 20, 30, 100], [False, False, True, False]),  # the diverged run will not arrive any more
-    ("training", [100, 20, 35, 100], [False, True, True, False]),
-])
+@pytest.mark.parametrize(
+    ("criterion", "time", "arrived"),
+    [
+        ("evaluation", [100, 20, 30, 100], [False, False, True, False]),  # the diverged run will not arrive any more
+        ("training", [100, 20, 35, 100], [False, True, True, False]),
+    ],
+)
 def test_times_of_both_criteria_come_in_the_order_of_seeds(criterion, time, arrived):
     for runs in (BOTH, shuffled(BOTH)):
         found = analysis.times(runs, "a", criterion)
@@ -55,8 +61,15 @@ def test_times_in_steps_are_what_was_earned_until_each_run_arrived_or_ended():
 
 
 RETURNS = [[float(i) for i in range(1, 41)], [5.0] * 10 + [7.0], [2.0] * 60]
-CURVES = study.frame({"a": [record(0, "40", RETURNS[0], cap=60), record(1, "11x", RETURNS[1], cap=60),
-                            record(2, "60+", RETURNS[2], cap=60)]})
+CURVES = study.frame(
+    {
+        "a": [
+            record(0, "40", RETURNS[0], cap=60),
+            record(1, "11x", RETURNS[1], cap=60),
+            record(2, "60+", RETURNS[2], cap=60),
+        ]
+    }
+)
 
 
 def test_a_curve_goes_on_at_the_mean_of_its_last_25_returns():
@@ -80,8 +93,9 @@ def test_by_default_a_curve_is_smoothed_over_the_window_so_that_it_goes_on_where
 
 def test_evaluations_that_stand_apart_fill_fewer_places_up_to_the_cap():
     config = {"max_episodes": 20, "episodes_per_update": 4, "evaluate_every": 1}
-    runs = study.frame({"a": [record(0, "20+", [1.0, 2.0, 3.0, 4.0, 5.0], config=config),
-                              record(1, "8", [1.0, 3.0], config=config)]})
+    runs = study.frame(
+        {"a": [record(0, "20+", [1.0, 2.0, 3.0, 4.0, 5.0], config=config), record(1, "8", [1.0, 3.0], config=config)]}
+    )
     assert runs.every.tolist() == [4, 4]
     close(analysis.curves(runs, "a", smooth=1), [[1, 2, 3, 4, 5], [1, 3, 2, 2, 2]])
     close(analysis.areas(runs, "a"), [3, 2])
@@ -99,10 +113,14 @@ def test_stability_is_the_variance_of_the_last_25_returns():
     close(analysis.stabilities(shuffled(CURVES), "a"), [52, 4 * 10 / 121, 0])
 
 
-@pytest.mark.parametrize(("options", "expected"), [
-    ({}, [(820 + 10 * 28) / 50, (57 + 39 * 57 / 11) / 50, 2]),  # the first 50, those carried on among them
-    ({"episodes": 10}, [5.5, 5, 2]), ({"episodes": 1000}, [(820 + 20 * 28) / 60, 57 / 11, 2]),
-])
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, [(820 + 10 * 28) / 50, (57 + 39 * 57 / 11) / 50, 2]),  # the first 50, those carried on among them
+        ({"episodes": 10}, [5.5, 5, 2]),
+        ({"episodes": 1000}, [(820 + 20 * 28) / 60, 57 / 11, 2]),
+    ],
+)
 def test_early_training_is_the_mean_of_the_first_returns(options, expected):
     close(analysis.early(shuffled(CURVES), "a", **options), expected)
 
@@ -118,12 +136,20 @@ def test_survival_curves_of_some_arms():
 
 # A table of arms
 
+
 def test_a_summary_by_hand():
     runs = study.frame({"b": arm("10 20 30 40", [[1.0, 3.0]] * 4), "a": arm("60 100+ 5x 100+", [[4.0, 4.0]] * 4)})
     table = analysis.summary(shuffled(runs).sort_values("arm", ascending=False))
     assert list(table.index) == ["b", "a"]  # as they come
-    assert list(table.columns) == ["runs", "arrived", "diverged", "restricted mean", "median",
-                                   "mean evaluation return", "stability"]
+    assert list(table.columns) == [
+        "runs",
+        "arrived",
+        "diverged",
+        "restricted mean",
+        "median",
+        "mean evaluation return",
+        "stability",
+    ]
     b, a = table.loc["b"], table.loc["a"]
     assert (b.runs, b.arrived, b.diverged, a.runs, a.arrived, a.diverged) == (4, 4, 0, 4, 1, 1)
     estimates = [[row[name].estimate for name in table.columns[3:]] for row in (b, a)]
@@ -135,8 +161,9 @@ def test_a_summary_by_hand():
 
 
 def test_restricted_means_of_all_arms_each_up_to_its_own_cap():
-    runs = study.frame({"b": [record(0, "10"), record(1, "100+")],
-                        "a": [record(0, "7x", cap=60), record(1, "40", cap=60)]})
+    runs = study.frame(
+        {"b": [record(0, "10"), record(1, "100+")], "a": [record(0, "7x", cap=60), record(1, "40", cap=60)]}
+    )
     assert analysis.restricted_means(runs) == {"b": 55, "a": 50}
     assert list(analysis.restricted_means(runs)) == ["b", "a"]  # as they come
     trained = study.frame({"a": [record(0, "30", training=50), record(1, "30", training=90)]})
@@ -150,12 +177,17 @@ def test_a_summary_can_be_by_training_returns():
     assert table.loc["a", "restricted mean"].estimate == 70 and table.loc["a", "median"].estimate == 50
 
 
-@pytest.mark.parametrize(("arms", "best"), [
-    ({"a": "30 30", "b": "10 40"}, "b"), ({"a": "10 40", "b": "30 30"}, "a"),
-    ({"z": "20 20", "a": "10 30"}, "z"), ({"a": "10 30", "z": "20 20"}, "a"),  # of equal ones the first
-    ({"a": "10 100+", "b": "50 50"}, "b"),  # not arriving counts as the cap: 55
-    ({"a": "1x 1x", "b": "90 90"}, "b"),  # and so does diverging, however soon
-])
+@pytest.mark.parametrize(
+    ("arms", "best"),
+    [
+        ({"a": "30 30", "b": "10 40"}, "b"),
+        ({"a": "10 40", "b": "30 30"}, "a"),
+        ({"z": "20 20", "a": "10 30"}, "z"),
+        ({"a": "10 30", "z": "20 20"}, "a"),  # of equal ones the first
+        ({"a": "10 100+", "b": "50 50"}, "b"),  # not arriving counts as the cap: 55
+        ({"a": "1x 1x", "b": "90 90"}, "b"),  # and so does diverging, however soon
+    ],
+)
 def test_the_best_arm_has_the_lowest_restricted_mean(arms, best):
     assert analysis.best(frame(**arms)) == best
 
@@ -166,6 +198,7 @@ def test_the_best_arm_can_be_another_by_training_returns():
 
 
 # Trends over arms
+
 
 def test_a_trend_by_hand():
     # seed 0 rises, τ = 1; seed 1 falls once in three pairs, τ = 1/3; seed 2 ends in a tie of two that did not arrive,
@@ -180,8 +213,9 @@ def test_a_trend_by_hand():
 
 def test_a_trend_turns_over_with_the_order_of_arms():
     runs = frame(small="10 20 5 30", middle="20 10 100+ 20", large="30 30 9x 10")
-    (there, p), (back, same_p) = (analysis.trend(runs, order) for order in (["small", "middle", "large"],
-                                                                           ["large", "middle", "small"]))
+    (there, p), (back, same_p) = (
+        analysis.trend(runs, order) for order in (["small", "middle", "large"], ["large", "middle", "small"])
+    )
     close([back.estimate, back.low, back.high], [-there.estimate, -there.high, -there.low])
     close(same_p, p)
 
@@ -200,10 +234,12 @@ def test_a_trend_refuses_arms_of_other_seeds():
 
 # Two arms
 
-PAIR = study.frame({
-    "a": arm("10 20 30 40 100+ 60", [[1.0, 3.0], [5.0, 5.0], [0.0, 8.0], [2.0, 4.0], [1.0, 1.0], [0.0, 2.0]]),
-    "b": arm("30 60 30 20 100+ 90x", [[0.0, 4.0], [5.0, 7.0], [0.0, 2.0], [3.0, 5.0], [4.0, 6.0], [9.0, 9.0]]),
-})
+PAIR = study.frame(
+    {
+        "a": arm("10 20 30 40 100+ 60", [[1.0, 3.0], [5.0, 5.0], [0.0, 8.0], [2.0, 4.0], [1.0, 1.0], [0.0, 2.0]]),
+        "b": arm("30 60 30 20 100+ 90x", [[0.0, 4.0], [5.0, 7.0], [0.0, 2.0], [3.0, 5.0], [4.0, 6.0], [9.0, 9.0]]),
+    }
+)
 SPREADS = {"a": [1, 0, 16, 1, 0, 1], "b": [4, 1, 1, 1, 1, 0]}
 
 
@@ -230,8 +266,13 @@ def test_a_pair_says_what_both_did_and_compares_the_first_with_the_second():
 
 def test_comparisons_turn_over_with_the_arms():
     there, back = analysis.compare(PAIR, "a", "b"), analysis.compare(PAIR, "b", "a")
-    close(np.multiply([there.factor.estimate, there.factor.low, there.factor.high],
-                      [back.factor.estimate, back.factor.high, back.factor.low]), 1)
+    close(
+        np.multiply(
+            [there.factor.estimate, there.factor.low, there.factor.high],
+            [back.factor.estimate, back.factor.high, back.factor.low],
+        ),
+        1,
+    )
     for mine, other in ((there.wins, back.wins), (there.steadier, back.steadier)):
         close(np.add([mine.estimate, mine.low, mine.high], [other.estimate, other.high, other.low]), 1)
     close([back.p, back.steadier_p], [there.p, there.steadier_p])
@@ -253,18 +294,22 @@ def test_pairs_stay_together_in_the_bootstrap():
 
 
 def test_a_comparison_can_be_by_training_returns():
-    runs = study.frame({"a": [record(i, "10", training=80) for i in range(5)],
-                        "b": [record(i, "30", training=20) for i in range(5)]})
+    runs = study.frame(
+        {"a": [record(i, "10", training=80) for i in range(5)], "b": [record(i, "30", training=20) for i in range(5)]}
+    )
     evaluation, training = analysis.compare(runs, "a", "b"), analysis.compare(runs, "a", "b", "training")
     assert (evaluation.factor.estimate, training.factor.estimate) == (3, 0.25)
     assert (evaluation.wins.estimate, training.wins.estimate) == (1, 0)
     assert evaluation.p < 0.05 and training.p < 0.05
 
 
-@pytest.mark.parametrize(("b", "text"), [
-    (arm("20 30", first_seed=1), r"'one' and 'two' .* same seeds, got \[0, 1\] and \[1, 2\]"),
-    (arm("20 30 40"), r"'one' and 'two' .* got \[0, 1\] and \[0, 1, 2\]"),
-])
+@pytest.mark.parametrize(
+    ("b", "text"),
+    [
+        (arm("20 30", first_seed=1), r"'one' and 'two' .* same seeds, got \[0, 1\] and \[1, 2\]"),
+        (arm("20 30 40"), r"'one' and 'two' .* got \[0, 1\] and \[0, 1, 2\]"),
+    ],
+)
 def test_arms_of_other_seeds_are_refused_by_name(b, text):
     runs = study.frame({"one": arm("10 20"), "two": b})
     with pytest.raises(ValueError, match=text):
@@ -304,8 +349,12 @@ def test_a_table_needs_an_arm_beside_the_baseline():
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_a_run_that_diverged_before_its_first_evaluation_can_be_compared():
-    runs = study.frame({"a": [record(0, "1x", []), *arm("20 30 40", [[1.0]] * 3, first_seed=1)],
-                        "b": arm("20 30 40 50", [[1.0, 3.0]] * 4)})
+    runs = study.frame(
+        {
+            "a": [record(0, "1x", []), *arm("20 30 40", [[1.0]] * 3, first_seed=1)],
+            "b": arm("20 30 40 50", [[1.0, 3.0]] * 4),
+        }
+    )
     there, back = analysis.compare(runs, "a", "b"), analysis.compare(runs, "b", "a")
     close(there.steadier.estimate + back.steadier.estimate, 1)
     assert 0 <= there.steadier_p <= 1
@@ -341,14 +390,19 @@ def test_arms_against_a_baseline_can_be_by_training_returns():
 
 
 def test_pairs_are_compared_by_both_criteria():
-    runs = study.frame({"a": [record(0, "30", training=35), record(1, "20", training=50)],
-                        "b": [record(0, "40", training=90), record(1, "80", training=70)]})
+    runs = study.frame(
+        {
+            "a": [record(0, "30", training=35), record(1, "20", training=50)],
+            "b": [record(0, "40", training=90), record(1, "80", training=70)],
+        }
+    )
     table = analysis.by_criterion(runs, {"first": ("a", "b"), "turned": ("b", "a")})
     assert list(table.index) == [(name, criterion) for name in ("first", "turned") for criterion in analysis.CRITERIA]
     close([factor.estimate for factor in table.factor], [120 / 50, 160 / 85, 50 / 120, 85 / 160])
 
 
 # Verdicts on many comparisons at once
+
 
 @pytest.mark.usefixtures("quick")
 def test_rankings_judge_every_comparison_and_adjust_over_all_of_them():
@@ -364,8 +418,11 @@ def test_rankings_judge_every_comparison_and_adjust_over_all_of_them():
 def test_delicate_verdicts_are_those_of_the_rankings(monkeypatch):
     found = {name: analysis.compare(THREE, name, "zscore") for name in ("slow", "fast", "same")}
     qs, asked = list(analysis.rankings(found)["adjusted p"]), []
-    monkeypatch.setattr(analysis.verdicts, "delicate",
-                        lambda factor, q, informed: asked.append((factor, q, informed)) or len(asked) == 2)
+    monkeypatch.setattr(
+        analysis.verdicts,
+        "delicate",
+        lambda factor, q, informed: asked.append((factor, q, informed)) or len(asked) == 2,
+    )
     assert analysis.delicate(found) == ["fast"] and analysis.delicate({}) == []
     assert asked == [(one.factor, q, one.informed) for one, q in zip(found.values(), qs, strict=True)]
 
@@ -389,8 +446,12 @@ def test_a_comparison_of_arms_that_hardly_arrive_tells_too_little():
     assert str(table.verdict["no factor"]) == "cannot be told"
 
 
-AREAS = study.frame({name: arm("100+ 100+ 100+ 100+ 100+ 100+", [[level + seed, level + seed] for seed in range(6)])
-                     for name, level in (("high", 5.0), ("low", 0.0))})
+AREAS = study.frame(
+    {
+        name: arm("100+ 100+ 100+ 100+ 100+ 100+", [[level + seed, level + seed] for seed in range(6)])
+        for name, level in (("high", 5.0), ("low", 0.0))
+    }
+)
 
 
 @pytest.mark.usefixtures("quick")
@@ -408,8 +469,11 @@ def test_areas_of_other_seeds_are_not_compared():
 
 @pytest.mark.usefixtures("quick")
 def test_differences_are_judged_by_p_values_of_their_own_family_or_a_larger_one():
-    found = {"up": analysis.compare_areas(AREAS, "high", "low"), "down": analysis.compare_areas(AREAS, "low", "high"),
-             "none": analysis.compare_areas(AREAS, "low", "low")}
+    found = {
+        "up": analysis.compare_areas(AREAS, "high", "low"),
+        "down": analysis.compare_areas(AREAS, "low", "high"),
+        "none": analysis.compare_areas(AREAS, "low", "low"),
+    }
     table = analysis.differences(found)
     assert [str(word) for word in table.verdict] == ["better", "worse", "cannot be told"]
     close(table["adjusted p"], scipy.stats.false_discovery_control([2 / 2**6, 2 / 2**6, 1]))

@@ -20,20 +20,29 @@ def runs(**arms):
     for title, words in arms.items():
         name, rate = title.split("_")
         how = ", z-scored" if rate.endswith("z") else ""
-        found[f"{name} at {rate.rstrip('z')}{how}"] = [record(seed, word, cap=CAP)
-                                                       for seed, word in enumerate(words.split())]
+        found[f"{name} at {rate.rstrip('z')}{how}"] = [
+            record(seed, word, cap=CAP) for seed, word in enumerate(words.split())
+        ]
     return study.frame(found)
 
 
-GRID = runs(a_1="40 60", a_1z="30 50", a_2="20 20", a_2z="20 20",
-            b_1="10 10", b_1z="90 90", b_2="80 80", b_2z="70 100+")
+GRID = runs(
+    a_1="40 60", a_1z="30 50", a_2="20 20", a_2z="20 20", b_1="10 10", b_1z="90 90", b_2="80 80", b_2z="70 100+"
+)
 
 
 def test_names_of_arms_are_read():
     assert doctest.testmod(contest) == (0, 1)
     assert contest.read_arm("episode_both at 1e-05") == ("episode_both", Setting(1e-5, False))
-    for title in ("zscore", "zscore at", "zscore at 0.1, filtered", "zscore at x", "zscore at nan", "zscore at -1",
-                  "zscore at 0.1,z-scored"):
+    for title in (
+        "zscore",
+        "zscore at",
+        "zscore at 0.1, filtered",
+        "zscore at x",
+        "zscore at nan",
+        "zscore at -1",
+        "zscore at 0.1,z-scored",
+    ):
         with pytest.raises(ValueError, match=f"an arm of a grid must be named .*got '{title}'"):
             contest.read_arm(title)
 
@@ -72,8 +81,10 @@ def arm(*values):
 
 
 def test_standings_are_mean_ranks_over_cells_and_the_share_of_draws_in_which_an_arm_leads():
-    cells = {"x": {"a": arm(10, 12), "b": arm(20, 20), "c": arm(90, 100)},
-             "y": {"a": arm(30, 30), "b": arm(20, 20), "c": arm(90, 95)}}
+    cells = {
+        "x": {"a": arm(10, 12), "b": arm(20, 20), "c": arm(90, 100)},
+        "y": {"a": arm(30, 30), "b": arm(20, 20), "c": arm(90, 95)},
+    }
     found = contest.standings(cells, {"x": CAP, "y": CAP})
     assert [interval.estimate for interval in found["mean rank"]] == [1.5, 1.5, 3]
     close(found["probability of being best"], [0.5, 0.5, 0])
@@ -92,27 +103,42 @@ def test_the_probability_of_being_best_is_that_of_the_bootstrap():
 UNEVEN = runs(a_1="40 60", b_1="10")
 
 
-@pytest.mark.parametrize(("asked", "sentence"), [
-    (lambda: contest.rate_curves(UNEVEN), "^runs must have every arm on the same seeds, got 1 of 2 for 'b at 1'"),
-    (lambda: contest.sensitivities({"x": UNEVEN}, CAP), "^runs must have every arm on the same seeds"),
-    (lambda: contest.rate_curves(UNEVEN.iloc[:0]), "^runs must hold at least one run, got none"),
-    (lambda: contest.sensitivities({"x": GRID}, 0), "^cap must be positive, got 0"),
-    (lambda: contest.sensitivities({"x": GRID, "y": runs(a_1="40 60")}, CAP),
-     "^grids must have the same arms in every cell, got x: a, b; y: a$"),
-    (lambda: contest.sensitivities({"x": GRID, "y": runs(a_1="4 6", b_1="4 6")}, CAP),
-     "^grids must have every arm at the same rates, got no 'a' at 2 in 'y'"),
-    (lambda: contest.sensitivities({"x": GRID, "y": runs(a_1z="4", a_2="4", b_1="4", b_2="4")}, CAP),
-     "^grids must have every arm at the same rates, got no 'a' at 1 in 'y'"),
-    (lambda: contest.common_settings({"a": {Setting(1): 5.0, Setting(2): 4.0}, "b": {Setting(1): 5.0}}),
-     "^means must have every arm at every rate, got none of 'b' at 2"),
-    (lambda: contest.common_settings({}), "^means must have at least one arm at one rate, got {}"),
-    (lambda: contest.standings({}, {}), "^cells must hold at least one cell, got none"),
-    (lambda: contest.standings({"x": {"a": arm(1)}}, {"y": CAP}), "^cell of caps must be one of 'y', got 'x'"),
-    (lambda: contest.standings({"x": {"a": arm(1)}, "y": {"b": arm(1)}}, {"x": CAP, "y": CAP}),
-     "^cells must have the same arms each, got b in 'y' beside a"),
-    (lambda: contest.standings({"x": {"a": arm(1), "b": arm(1, 2)}}, {"x": CAP}),
-     r"^cells must have as many runs of every arm, got \[1, 2\] in 'x'"),
-])
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        (lambda: contest.rate_curves(UNEVEN), "^runs must have every arm on the same seeds, got 1 of 2 for 'b at 1'"),
+        (lambda: contest.sensitivities({"x": UNEVEN}, CAP), "^runs must have every arm on the same seeds"),
+        (lambda: contest.rate_curves(UNEVEN.iloc[:0]), "^runs must hold at least one run, got none"),
+        (lambda: contest.sensitivities({"x": GRID}, 0), "^cap must be positive, got 0"),
+        (
+            lambda: contest.sensitivities({"x": GRID, "y": runs(a_1="40 60")}, CAP),
+            "^grids must have the same arms in every cell, got x: a, b; y: a$",
+        ),
+        (
+            lambda: contest.sensitivities({"x": GRID, "y": runs(a_1="4 6", b_1="4 6")}, CAP),
+            "^grids must have every arm at the same rates, got no 'a' at 2 in 'y'",
+        ),
+        (
+            lambda: contest.sensitivities({"x": GRID, "y": runs(a_1z="4", a_2="4", b_1="4", b_2="4")}, CAP),
+            "^grids must have every arm at the same rates, got no 'a' at 1 in 'y'",
+        ),
+        (
+            lambda: contest.common_settings({"a": {Setting(1): 5.0, Setting(2): 4.0}, "b": {Setting(1): 5.0}}),
+            "^means must have every arm at every rate, got none of 'b' at 2",
+        ),
+        (lambda: contest.common_settings({}), "^means must have at least one arm at one rate, got {}"),
+        (lambda: contest.standings({}, {}), "^cells must hold at least one cell, got none"),
+        (lambda: contest.standings({"x": {"a": arm(1)}}, {"y": CAP}), "^cell of caps must be one of 'y', got 'x'"),
+        (
+            lambda: contest.standings({"x": {"a": arm(1)}, "y": {"b": arm(1)}}, {"x": CAP, "y": CAP}),
+            "^cells must have the same arms each, got b in 'y' beside a",
+        ),
+        (
+            lambda: contest.standings({"x": {"a": arm(1), "b": arm(1, 2)}}, {"x": CAP}),
+            r"^cells must have as many runs of every arm, got \[1, 2\] in 'x'",
+        ),
+    ],
+)
 def test_what_makes_no_contest_gets_a_sentence(asked, sentence):
     with pytest.raises(ValueError, match=sentence):
         asked()

@@ -26,11 +26,14 @@ def errors(results):
 
 # Copies for students
 
+
 def test_a_student_copy_has_stubs_in_place_of_solutions_and_no_hidden_tests(chapter, tmp_path):
-    path, = course.student(tmp_path / "new" / "class")
+    (path,) = course.student(tmp_path / "new" / "class")
     copy = {course.name(one): one["source"] for one in notebooks.cells(path)}
     assert path == tmp_path / "new" / "class" / "00_good.ipynb"
-    assert copy["00-1"] == '''def double(x):
+    assert (
+        copy["00-1"]
+        == '''def double(x):
     """Return twice as much."""
     # YOUR SOLUTION, in place of the next line
     raise NotImplementedError
@@ -39,6 +42,7 @@ def test_a_student_copy_has_stubs_in_place_of_solutions_and_no_hidden_tests(chap
 six = 0
 # YOUR SOLUTION, in place of the next line
 raise NotImplementedError'''
+    )
     assert copy["00-1-check"] == 'assert double(1) == 2, "twice one"\nassert six == 6'
     assert copy["00-2-check"] == "assert a == 1"
 
@@ -62,7 +66,7 @@ def test_a_student_copy_has_its_answers_and_checks_open_and_no_stub_beside_them(
 
 
 def test_an_untouched_copy_is_written_again_and_a_filled_in_one_is_not(chapter, tmp_path, capsys):
-    path, = course.student(tmp_path)
+    (path,) = course.student(tmp_path)
     as_run = notebooks.read(path)
     as_run["cells"][0]["outputs"] = [{"output_type": "stream", "name": "stdout", "text": "ran"}]
     path.write_text(json.dumps(as_run))
@@ -110,7 +114,7 @@ def test_what_was_worked_on_can_be_kept_while_the_others_are_written(chapter, tm
 
 
 def test_an_interruption_leaves_the_old_copy(chapter, tmp_path, monkeypatch):
-    path, = course.student(tmp_path)
+    (path,) = course.student(tmp_path)
     before = path.read_bytes()
     monkeypatch.setattr(course, "json", SimpleNamespace(dumps=lambda *_, **__: (_ for _ in ()).throw(OSError)))
     with pytest.raises(OSError):
@@ -120,15 +124,19 @@ def test_an_interruption_leaves_the_old_copy(chapter, tmp_path, monkeypatch):
 
 # Points
 
+
 def test_a_solved_copy_gets_all_points_under_any_name(fill, capsys):
     assert __main__.main(["course", "check", str(fill({}))]) == 0
-    assert capsys.readouterr().out == """exercise  points  out of
+    assert (
+        capsys.readouterr().out
+        == """exercise  points  out of
 00-1           2       2
 00-2           1       1
 00-3           1       1
 00-4           -       3  for a teacher to read
 sum            4       7
 """
+    )
 
 
 def without_checks(cells):
@@ -140,13 +148,16 @@ def without_checks(cells):
 def test_what_went_wrong_is_told_whatever_became_of_the_checks(fill, capsys):
     wrong = {1: DOUBLE.replace("2 * x", "abs(2 * x)"), 2: "a = = 1", 4: "why = ''"}
     assert __main__.main(["course", "check", str(fill(wrong, without_checks))]) == 0  # it could be judged
-    assert capsys.readouterr().out == """exercise  points  out of
+    assert (
+        capsys.readouterr().out
+        == """exercise  points  out of
 00-1           0       2  below zero
 00-2           0       1  SyntaxError: invalid syntax (line 1)
 00-3           1       1
 00-4           -       3  not true: why
 sum            1       7
 """
+    )
 
 
 def test_cells_that_a_student_added_are_executed_and_deleted_answers_are_missed(fill):
@@ -167,8 +178,11 @@ def test_a_loop_and_a_crash_cost_their_own_exercises_only(fill):
     filled = fill({1: "while True:\n    print('still at it')", 2: "os.kill(os.getpid(), 9)", 3: "b = one"}, change)
     results = course.check(filled, limit=3)
     assert errors(results) == [
-        "A cell timed out while it was being executed, after 3 seconds.", "the kernel died: killed, or out of memory",
-        "", ""]
+        "A cell timed out while it was being executed, after 3 seconds.",
+        "the kernel died: killed, or out of memory",
+        "",
+        "",
+    ]
     assert [result.points for result in results] == [0, 0, 1, 0]
 
 
@@ -184,11 +198,18 @@ def test_a_chapter_that_does_not_come_to_its_exercises_is_told(fill, chapter):
     assert errors(results) == ["the chapter did not come so far: cell 2: ValueError: broken"] * 4
 
 
-@pytest.mark.parametrize(("content", "told"), [
-    ("nothing", "is not a notebook"), ('{"cells": [], "metadata": {}}', "got exercises of none in"),
-    (json.dumps({"cells": exercise(1, "a", "b") + exercise(2, "a", "b")}).replace("00-1", "77-1"),
-     "got exercises of 00 and 77 in"),
-    (json.dumps({"cells": exercise(1, "a", "b")}).replace("00-1", "77-1"), "got exercises of 77 in")])
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("nothing", "is not a notebook"),
+        ('{"cells": [], "metadata": {}}', "got exercises of none in"),
+        (
+            json.dumps({"cells": exercise(1, "a", "b") + exercise(2, "a", "b")}).replace("00-1", "77-1"),
+            "got exercises of 00 and 77 in",
+        ),
+        (json.dumps({"cells": exercise(1, "a", "b")}).replace("00-1", "77-1"), "got exercises of 77 in"),
+    ],
+)
 def test_a_file_that_is_no_copy_of_a_chapter_is_refused(chapter, tmp_path, capsys, content, told):
     (tmp_path / "mine.ipynb").write_text(content)
     assert __main__.main(["course", "check", str(tmp_path / "mine.ipynb")]) == 1
@@ -197,6 +218,7 @@ def test_a_file_that_is_no_copy_of_a_chapter_is_refused(chapter, tmp_path, capsy
 
 
 # The chapters
+
 
 @each_chapter
 def test_exercises_are_numbered_and_lead_from_recall_to_open(path):

@@ -53,12 +53,12 @@ def test_the_lectures_follow_the_slides_and_leave_none_out():
     assert [int(row[0]) for row in rows] == list(range(1, 16))
     shown = {}
     for _, deck, first, last, _ in rows:
-        path, = (ROOT / "docs" / "slides").glob(f"{deck[0]}_*.md")
+        (path,) = (ROOT / "docs" / "slides").glob(f"{deck[0]}_*.md")
         title, *slides = re.findall(r"^#{1,2} (.+?) *$", path.read_text(encoding="utf-8"), re.MULTILINE)
         assert deck == f"{deck[0]} {title}"
         first, last = slides.index(first.strip('"')), slides.index(last.strip('"'))
-        shown[path] = shown.get(path, []) + slides[first:last + 1]
-        assert shown[path] == slides[:last + 1]
+        shown[path] = shown.get(path, []) + slides[first : last + 1]
+        assert shown[path] == slides[: last + 1]
     for path, slides in shown.items():
         assert slides == re.findall(r"^## (.+?) *$", path.read_text(encoding="utf-8"), re.MULTILINE)
     assert len(shown) == 9

@@ -14,8 +14,7 @@ from kscore.rl.disturbances import DISTURBANCES, Change, Disturbed, Noise, Outli
 from kscore.study.records import Record, key
 
 NOISE = {"name": "noise", "deviation": 3.0}
-ALL = [NOISE, {"name": "outliers", "share": 0.2}, {"name": "change", "factor": 10.0, "after": 2},
-       {"name": "swap"}]
+ALL = [NOISE, {"name": "outliers", "share": 0.2}, {"name": "change", "factor": 10.0, "after": 2}, {"name": "swap"}]
 
 
 def rng(seed=0):
@@ -23,8 +22,14 @@ def rng(seed=0):
 
 
 def small(env="CartPole-v1", algorithm="reinforce", **changes):
-    fields = {"env": env, "algorithm": algorithm, "threshold": None, "hidden": (8,), "max_episodes": 8,
-              "learning_rate": 0.05}
+    fields = {
+        "env": env,
+        "algorithm": algorithm,
+        "threshold": None,
+        "hidden": (8,),
+        "max_episodes": 8,
+        "learning_rate": 0.05,
+    }
     return RunConfig(**{**fields, **changes})
 
 
@@ -36,6 +41,7 @@ def told_and_recorded(monkeypatch, config, seed=0):
 
 
 # What is done to a reward or an action
+
 
 def test_noise_has_its_deviation_and_no_mean():
     told = np.array([Noise(deviation=3.0).reward(2.0, source) for source in [rng()] for _ in range(20_000)])
@@ -71,6 +77,7 @@ def test_swapped_actions_stand_in_reversed_order(count, received):
 
 
 # The wrapper
+
 
 class Watched(Line):
     """Keeps the actions that arrive."""
@@ -112,6 +119,7 @@ def test_a_wrapper_is_one_that_gymnasium_knows():
 
 # Runs
 
+
 @pytest.mark.parametrize("algorithm", ["reinforce", "ppo"])
 def test_without_a_disturbance_a_run_is_bit_for_bit_what_it_was(algorithm, monkeypatch):
     """The pinned runs are from before there were disturbances; here, nothing of them is even touched."""
@@ -127,14 +135,28 @@ def test_the_environment_of_a_run_without_a_disturbance_is_not_wrapped():
 
 
 def test_the_streams_that_were_there_first_are_still_the_same():
-    assert training.STREAMS == ("training environment", "evaluation environment", "initialization", "actions",
-                                "dropout", "disturbance")
+    assert training.STREAMS == (
+        "training environment",
+        "evaluation environment",
+        "initialization",
+        "actions",
+        "dropout",
+        "disturbance",
+    )
     drawn = [stream.integers(2**31) for stream in training._streams(7)]
     assert drawn == [np.random.default_rng([7, i]).integers(2**31) for i in range(6)]
 
 
-@pytest.mark.parametrize("nothing", [{"name": "noise", "deviation": 0.0}, {"name": "outliers", "share": 0.0},
-                                     {"name": "change"}, {"name": "swap", "after": 8}, {**NOISE, "after": 8}])
+@pytest.mark.parametrize(
+    "nothing",
+    [
+        {"name": "noise", "deviation": 0.0},
+        {"name": "outliers", "share": 0.0},
+        {"name": "change"},
+        {"name": "swap", "after": 8},
+        {**NOISE, "after": 8},
+    ],
+)
 def test_a_disturbance_that_does_nothing_or_comes_too_late_changes_nothing(nothing):
     plain, wrapped = train(small(), 0), train(small(disturbance=nothing), 0)
     for field in ("train_returns", "eval_returns", "train_steps", "eval_steps"):
@@ -164,16 +186,18 @@ def test_the_learner_is_told_disturbed_rewards_and_the_record_has_clean_ones(dis
 
 
 def test_a_scale_of_the_rewards_comes_after_the_disturbance(monkeypatch):
-    told, record = told_and_recorded(monkeypatch, small(reward_scale=3.0, max_episodes=2, disturbance={
-        "name": "change", "offset": 1.0}))
+    told, record = told_and_recorded(
+        monkeypatch, small(reward_scale=3.0, max_episodes=2, disturbance={"name": "change", "offset": 1.0})
+    )
     assert {reward for rewards in told for reward in rewards} == {6.0}
     assert record["train_returns"] == [float(len(rewards)) for rewards in told]
 
 
 def test_the_criterion_is_about_clean_returns():
     """With a threshold that only the told rewards could reach, nobody arrives."""
-    config = small("outside:Line-v0", threshold=25.0, criterion="both", window=1,
-                   disturbance={"name": "change", "factor": 100.0})
+    config = small(
+        "outside:Line-v0", threshold=25.0, criterion="both", window=1, disturbance={"name": "change", "factor": 100.0}
+    )
     assert train(config, 0)["status"] == "censored"
     assert train(dataclasses.replace(config, threshold=10.0), 0)["status"] == "solved"
 
@@ -189,18 +213,34 @@ class Second(Line):
 gym.register("Second-v0", Second, max_episode_steps=20)
 
 
-@pytest.mark.parametrize(("per_update", "every", "after", "swapped"), [
-    (1, 1, 3, [False, False, False, True, True, True, True, True]), (1, 2, 3, [False, True, True, True]),
-    (3, 1, 3, [False, True, True]), (3, 1, 4, [False, True, True]), (3, 1, 6, [False, False, True]),
-    (1, 1, 0, [True] * 8), (2, 2, 4, [False, True]), (2, 2, 3, [True, True]),
-])
-def test_swapped_actions_are_swapped_in_the_evaluation_from_the_same_episode_on(per_update, every, after, swapped,
-                                                                                monkeypatch):
+@pytest.mark.parametrize(
+    ("per_update", "every", "after", "swapped"),
+    [
+        (1, 1, 3, [False, False, False, True, True, True, True, True]),
+        (1, 2, 3, [False, True, True, True]),
+        (3, 1, 3, [False, True, True]),
+        (3, 1, 4, [False, True, True]),
+        (3, 1, 6, [False, False, True]),
+        (1, 1, 0, [True] * 8),
+        (2, 2, 4, [False, True]),
+        (2, 2, 3, [True, True]),
+    ],
+)
+def test_swapped_actions_are_swapped_in_the_evaluation_from_the_same_episode_on(
+    per_update, every, after, swapped, monkeypatch
+):
     """A policy that always takes the second action is paid 10 until the swap, and nothing from then on."""
     for name in ("sample", "greedy"):
         monkeypatch.setattr(training.Policy, name, lambda *_: np.int64(1))
-    record = train(small("Second-v0", episodes_per_update=per_update, evaluate_every=every,
-                         disturbance={"name": "swap", "after": after}), 0)
+    record = train(
+        small(
+            "Second-v0",
+            episodes_per_update=per_update,
+            evaluate_every=every,
+            disturbance={"name": "swap", "after": after},
+        ),
+        0,
+    )
     assert record["eval_returns"] == [0.0 if now else 10.0 for now in swapped]
     assert record["train_returns"] == [10.0] * after + [0.0] * (8 - after)
 
@@ -210,8 +250,11 @@ def test_the_actions_that_are_learned_from_are_those_that_the_policy_took(monkey
     for name in ("sample", "greedy"):
         monkeypatch.setattr(training.Policy, name, lambda *_: np.int64(1))
     seen = []
-    train(small("Second-v0", disturbance={"name": "swap"}, max_episodes=1), 0,
-          watch=lambda history, batch, policy: seen.extend(batch.actions.tolist()))
+    train(
+        small("Second-v0", disturbance={"name": "swap"}, max_episodes=1),
+        0,
+        watch=lambda history, batch, policy: seen.extend(batch.actions.tolist()),
+    )
     assert seen == [1] * 10
 
 
@@ -227,6 +270,7 @@ def test_seeds_have_disturbances_of_their_own_and_arms_of_a_seed_share_them(monk
 
 # The setting
 
+
 def test_every_option_is_in_the_config_and_survives_json():
     config = small(disturbance={"name": "outliers", "size": np.int64(50)})
     assert config.disturbance == {"name": "outliers", "after": 0, "share": 0.01, "size": 50.0}
@@ -235,15 +279,24 @@ def test_every_option_is_in_the_config_and_survives_json():
 
 
 def test_the_order_of_options_does_not_count_and_each_one_does():
-    options = {"noise": {"deviation": 2.0}, "outliers": {"share": 0.5, "size": 3.0},
-               "change": {"factor": 2.0, "offset": 1.0}, "swap": {}}
-    assert {name: {"after", *own} for name, own in options.items()} == \
-        {name: {f.name for f in dataclasses.fields(kind)} for name, kind in DISTURBANCES.items()}
-    settings = [{"name": name, **one} for name, own in options.items()
-                for one in [{}, {"after": 7}, *({option: value} for option, value in own.items())]]
+    options = {
+        "noise": {"deviation": 2.0},
+        "outliers": {"share": 0.5, "size": 3.0},
+        "change": {"factor": 2.0, "offset": 1.0},
+        "swap": {},
+    }
+    assert {name: {"after", *own} for name, own in options.items()} == {
+        name: {f.name for f in dataclasses.fields(kind)} for name, kind in DISTURBANCES.items()
+    }
+    settings = [
+        {"name": name, **one}
+        for name, own in options.items()
+        for one in [{}, {"after": 7}, *({option: value} for option, value in own.items())]
+    ]
     assert len({key(small(disturbance=one), 0) for one in [None, *settings]}) == len(settings) + 1
-    assert key(small(disturbance={"after": 7, "name": "swap"}), 0) == key(small(disturbance={"name": "swap",
-                                                                                            "after": 7}), 0)
+    assert key(small(disturbance={"after": 7, "name": "swap"}), 0) == key(
+        small(disturbance={"name": "swap", "after": 7}), 0
+    )
 
 
 def test_a_recorded_disturbed_run_has_the_key_of_its_configuration():
@@ -251,20 +304,26 @@ def test_a_recorded_disturbed_run_has_the_key_of_its_configuration():
     assert Record.of(json.loads(json.dumps(train(config, 0)))).key == key(config, 0)
 
 
-@pytest.mark.parametrize(("bad", "sentence"), [
-    ("noise", "^disturbance must be None or a dict with a 'name' and its options, got 'noise'"),
-    ({}, "^disturbance must be None or a dict .*got {}"), ({"deviation": 1.0}, "^disturbance must be None or a dict"),
-    ({"name": "nois"}, "^disturbance must be one of 'noise', .*got 'nois' .did you mean 'noise'"),
-    ({"name": ["noise"]}, r"^disturbance must be one of .*got \['noise'\]"), ({"name": "noise", 3: 1}, "must be None"),
-    ({"name": "noise", "size": 1.0}, "^option of disturbance 'noise' must be one of .*'deviation', got 'size'"),
-    ({"name": "noise", "deviation": -1.0}, "^deviation must be between 0 .*got -1"),
-    ({"name": "noise", "after": -1}, "^after must be a whole number of at least 0, got -1"),
-    ({"name": "noise", "after": 1.5}, "^after must be a whole number of at least 0, got 1.5"),
-    ({"name": "outliers", "share": 1.5}, "^share must be between 0 and 1, got 1.5"),
-    ({"name": "outliers", "size": "big"}, "^size must be a number, got 'big'"),
-    ({"name": "change", "factor": 0.0}, "^factor must be positive, got 0"),
-    ({"name": "change", "offset": float("nan")}, "^offset must be finite, got nan"),
-], ids=str)
+@pytest.mark.parametrize(
+    ("bad", "sentence"),
+    [
+        ("noise", "^disturbance must be None or a dict with a 'name' and its options, got 'noise'"),
+        ({}, "^disturbance must be None or a dict .*got {}"),
+        ({"deviation": 1.0}, "^disturbance must be None or a dict"),
+        ({"name": "nois"}, "^disturbance must be one of 'noise', .*got 'nois' .did you mean 'noise'"),
+        ({"name": ["noise"]}, r"^disturbance must be one of .*got \['noise'\]"),
+        ({"name": "noise", 3: 1}, "must be None"),
+        ({"name": "noise", "size": 1.0}, "^option of disturbance 'noise' must be one of .*'deviation', got 'size'"),
+        ({"name": "noise", "deviation": -1.0}, "^deviation must be between 0 .*got -1"),
+        ({"name": "noise", "after": -1}, "^after must be a whole number of at least 0, got -1"),
+        ({"name": "noise", "after": 1.5}, "^after must be a whole number of at least 0, got 1.5"),
+        ({"name": "outliers", "share": 1.5}, "^share must be between 0 and 1, got 1.5"),
+        ({"name": "outliers", "size": "big"}, "^size must be a number, got 'big'"),
+        ({"name": "change", "factor": 0.0}, "^factor must be positive, got 0"),
+        ({"name": "change", "offset": float("nan")}, "^offset must be finite, got nan"),
+    ],
+    ids=str,
+)
 def test_a_bad_disturbance_is_refused_in_a_sentence(bad, sentence):
     with pytest.raises(ValueError, match=sentence):
         small(disturbance=bad)

@@ -24,8 +24,10 @@ from kscore.study.records import LATER, Record, key
 
 ALL = tuple(algorithms.ALGORITHMS)
 SEEDS = range(2)
-PRESET = {"": {"threshold": None, "max_episodes": 4, "hidden": (8,), "dropout": 0.2},
-          "ppo": {"epochs": 2, "normalize_advantages": True}}
+PRESET = {
+    "": {"threshold": None, "max_episodes": 4, "hidden": (8,), "dropout": 0.2},
+    "ppo": {"epochs": 2, "normalize_advantages": True},
+}
 
 
 def rng(seed=0):
@@ -47,6 +49,7 @@ def one_thread():
 
 
 # Runs in other processes
+
 
 class Runs(NamedTuple):
     configs: dict
@@ -70,14 +73,27 @@ def runs(tmp_path_factory):
         "value scale": small("outside:Dear-v0", normalizer={"name": "none"}, value_scale={"name": "running"}),
         "value scale from outside": small("outside:Dear-v0", "ppo", value_scale={"name": "outside:Span"}),
         "three episodes": small("CartPole-v1", "gae", episodes_per_update=3),
-        "two doors": small("CartPole-v1", normalizer={"name": "ema"},
-                           advantage_normalizer={"name": "outside:LevelAndSlope"}),
+        "two doors": small(
+            "CartPole-v1", normalizer={"name": "ema"}, advantage_normalizer={"name": "outside:LevelAndSlope"}
+        ),
     }
     return Runs(configs, study.run(configs, SEEDS, store, progress=False), store)
 
 
-@pytest.mark.parametrize("arm", ["normalizer", "gaussian", "laplace", "discrete", "environment", "value scale",
-                                 "value scale from outside", "three episodes", "two doors"])
+@pytest.mark.parametrize(
+    "arm",
+    [
+        "normalizer",
+        "gaussian",
+        "laplace",
+        "discrete",
+        "environment",
+        "value scale",
+        "value scale from outside",
+        "three episodes",
+        "two doors",
+    ],
+)
 def test_what_other_processes_trained_is_what_this_one_trains_and_is_read_back(runs, arm):
     config, rows = runs.configs[arm], runs.frame[runs.frame.arm == arm]
     back = study.recorded({arm: config}, SEEDS, runs.store)
@@ -91,9 +107,11 @@ def test_what_other_processes_trained_is_what_this_one_trains_and_is_read_back(r
 
 
 def test_a_store_can_be_read_where_nothing_from_outside_can_be_imported(runs):
-    code = ("import sys; from kscore import study; sys.path = [p for p in sys.path if not p.endswith('tests')]; "
-            f"contents = study.read({str(runs.store)!r}); print(len(contents.records), contents[1:], "
-            "'outside' in sys.modules)")
+    code = (
+        "import sys; from kscore import study; sys.path = [p for p in sys.path if not p.endswith('tests')]; "
+        f"contents = study.read({str(runs.store)!r}); print(len(contents.records), contents[1:], "
+        "'outside' in sys.modules)"
+    )
     fresh = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert fresh.stdout.strip() == f"{len(runs.configs) * len(SEEDS)} (0, 0, 0, {{}}) False"
 
@@ -147,18 +165,22 @@ def test_a_normalizer_from_outside_is_held_still_like_any_other():
     assert np.allclose(once, (RAMPS[1] - x.sum()) / scale, rtol=1e-12)
 
 
-@pytest.mark.parametrize(("bad", "sentence"), [
-    ({"x": [1.0, 2.0, 3.0]}, r"^state\['x'\] must have the shape \(2,\), got \(3,\)"),
-    ({"x": 1.0}, r"^state\['x'\] must have the shape \(2,\), got \(\)"),
-    ({"P": [1.0, 2.0, 3.0, 4.0]}, r"^state\['P'\] must have the shape \(2, 2\), got \(4,\)"),
-    ({"P": [[1.0, 2.0], [3.0]]}, r"^state\['P'\] must be an array of numbers, got \[\[1.0, 2.0\], \[3.0\]\]"),
-    ({"P": [[1.0, 0.0], [0.0, float("nan")]]}, r"^state\['P'\] must be finite .*got nan at index 3"),
-    ({"x": ["0", "1"]}, r"^state\['x'\] must be an array of numbers, got"),
-    ({"x": None}, r"^state\['x'\] must be an array of numbers, got"),
-    ({"x": []}, r"^state\['x'\] must hold at least one value, got shape \(0,\)"),
-    ({"x": np.ma.array([1.0, 2.0], mask=[False, True])}, r"^state\['x'\] must be an array without a mask, got"),
-    ({"slope": 1.0}, r"^state of LevelAndSlope must have the keys \['P', 'x'\], got \['x', 'P', 'slope'\]"),
-], ids=str)
+@pytest.mark.parametrize(
+    ("bad", "sentence"),
+    [
+        ({"x": [1.0, 2.0, 3.0]}, r"^state\['x'\] must have the shape \(2,\), got \(3,\)"),
+        ({"x": 1.0}, r"^state\['x'\] must have the shape \(2,\), got \(\)"),
+        ({"P": [1.0, 2.0, 3.0, 4.0]}, r"^state\['P'\] must have the shape \(2, 2\), got \(4,\)"),
+        ({"P": [[1.0, 2.0], [3.0]]}, r"^state\['P'\] must be an array of numbers, got \[\[1.0, 2.0\], \[3.0\]\]"),
+        ({"P": [[1.0, 0.0], [0.0, float("nan")]]}, r"^state\['P'\] must be finite .*got nan at index 3"),
+        ({"x": ["0", "1"]}, r"^state\['x'\] must be an array of numbers, got"),
+        ({"x": None}, r"^state\['x'\] must be an array of numbers, got"),
+        ({"x": []}, r"^state\['x'\] must hold at least one value, got shape \(0,\)"),
+        ({"x": np.ma.array([1.0, 2.0], mask=[False, True])}, r"^state\['x'\] must be an array without a mask, got"),
+        ({"slope": 1.0}, r"^state of LevelAndSlope must have the keys \['P', 'x'\], got \['x', 'P', 'slope'\]"),
+    ],
+    ids=str,
+)
 def test_a_bad_vector_or_matrix_is_refused_in_a_sentence_and_changes_nothing(bad, sentence):
     normalizer = normalizers.make(**LEVEL)
     normalizer(RAMPS[0])
@@ -168,19 +190,26 @@ def test_a_bad_vector_or_matrix_is_refused_in_a_sentence_and_changes_nothing(bad
     assert normalizer.state_dict() == before
 
 
-@pytest.mark.parametrize(("name", "options", "sentence"), [
-    ("no_such_module:Mine", {}, "normalizer must name a class that can be imported .*got 'no_such_module:Mine'"),
-    ("outside:Missing", {}, "normalizer must name a class that can be imported .*got 'outside:Missing'"),
-    (".outside:Fixed", {}, "normalizer must name a class that can be imported .*got '.outside:Fixed'"),
-    (":Fixed", {}, "normalizer must name a class that can be imported .*got ':Fixed'"),
-    ("outside:Line", {}, "normalizer must name a subclass of kscore.normalizers.base.Normalizer, got 'outside:Line'"),
-    ("outside:INFINITY", {}, "normalizer must name a subclass of kscore.normalizers.base.Normalizer"),
-    ("outside:NoDataclass", {}, "normalizer must name a dataclass.*got 'outside:NoDataclass'"),
-    ("outside:Demanding", {}, "normalizer 'outside:Demanding' must be given the option 'size', got {}"),
-    ("outside:Fixed", {"wdith": 2.0}, "got 'wdith' .did you mean 'width'"),
-    ("outside:Span", {"low": 2.0}, "normalizer 'outside:Span' takes no options, got 'low'"),
-    ("outside:LevelAndSlope", {"drift": [1.0]}, r"drift must have the shape \(2,\), got \(1,\)"),
-])
+@pytest.mark.parametrize(
+    ("name", "options", "sentence"),
+    [
+        ("no_such_module:Mine", {}, "normalizer must name a class that can be imported .*got 'no_such_module:Mine'"),
+        ("outside:Missing", {}, "normalizer must name a class that can be imported .*got 'outside:Missing'"),
+        (".outside:Fixed", {}, "normalizer must name a class that can be imported .*got '.outside:Fixed'"),
+        (":Fixed", {}, "normalizer must name a class that can be imported .*got ':Fixed'"),
+        (
+            "outside:Line",
+            {},
+            "normalizer must name a subclass of kscore.normalizers.base.Normalizer, got 'outside:Line'",
+        ),
+        ("outside:INFINITY", {}, "normalizer must name a subclass of kscore.normalizers.base.Normalizer"),
+        ("outside:NoDataclass", {}, "normalizer must name a dataclass.*got 'outside:NoDataclass'"),
+        ("outside:Demanding", {}, "normalizer 'outside:Demanding' must be given the option 'size', got {}"),
+        ("outside:Fixed", {"wdith": 2.0}, "got 'wdith' .did you mean 'width'"),
+        ("outside:Span", {"low": 2.0}, "normalizer 'outside:Span' takes no options, got 'low'"),
+        ("outside:LevelAndSlope", {"drift": [1.0]}, r"drift must have the shape \(2,\), got \(1,\)"),
+    ],
+)
 def test_what_is_no_normalizer_from_outside_is_refused_in_a_sentence(name, options, sentence):
     for refuse in (lambda: normalizers.make(name, **options), lambda: small(normalizer={"name": name, **options})):
         with pytest.raises(ValueError, match=f"^{sentence}|^option of .*{sentence}"):
@@ -212,8 +241,9 @@ def new_head(kind, dtype=torch.float64, values=(-0.5, 0.7)):
     return head, memory
 
 
-@pytest.mark.parametrize(("kind", "peer"), [(Gaussian, torch.distributions.Normal),
-                                            (outside.Laplace, torch.distributions.Laplace)])
+@pytest.mark.parametrize(
+    ("kind", "peer"), [(Gaussian, torch.distributions.Normal), (outside.Laplace, torch.distributions.Laplace)]
+)
 def test_log_probabilities_are_those_of_torchs_distributions(kind, peer):
     head, memory = new_head(kind)
     outputs, actions = torch.from_numpy(OUTPUTS), torch.from_numpy(ACTIONS)
@@ -285,10 +315,16 @@ def test_the_head_suits_the_action_space_and_one_that_does_not_is_refused():
         train(small(head="outside:Laplace"), 0)
 
 
-@pytest.mark.parametrize(("head", "reason"), [
-    ("Gaussian", "the place of a class"), (5, "the place of a class"), ("outside:Gone", "can be imported"),
-    ("outside:Line", "a subclass of kscore.rl.policies.Head"), ("no_such_module:Head", "can be imported"),
-])
+@pytest.mark.parametrize(
+    ("head", "reason"),
+    [
+        ("Gaussian", "the place of a class"),
+        (5, "the place of a class"),
+        ("outside:Gone", "can be imported"),
+        ("outside:Line", "a subclass of kscore.rl.policies.Head"),
+        ("no_such_module:Head", "can be imported"),
+    ],
+)
 def test_a_bad_head_is_an_error_at_once(head, reason):
     with pytest.raises(ValueError, match=f"^head must .*{reason}.*got {head!r}"):
         small(head=head)
@@ -316,11 +352,17 @@ class Forgetful(Head):
     """Implements nothing."""
 
 
-@pytest.mark.parametrize("ask", [
-    lambda head: Forgetful(BOX, Memory(0)), lambda head: head.outputs(BOX), lambda head: head.noise(rng(), 1),
-    lambda head: head.act(OUTPUTS, ACTIONS), lambda head: head.greedy(OUTPUTS),
-    lambda head: head.log_probs(torch.zeros(1), torch.zeros(1)),
-])
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda head: Forgetful(BOX, Memory(0)),
+        lambda head: head.outputs(BOX),
+        lambda head: head.noise(rng(), 1),
+        lambda head: head.act(OUTPUTS, ACTIONS),
+        lambda head: head.greedy(OUTPUTS),
+        lambda head: head.log_probs(torch.zeros(1), torch.zeros(1)),
+    ],
+)
 def test_what_a_head_does_not_implement_is_not_made_up(ask):
     with pytest.raises(NotImplementedError):
         ask(Forgetful.__new__(Forgetful))
@@ -341,12 +383,15 @@ class Says:
 SAID = np.array([[0, 0], [1, -1], [0.5, 0.5], [-1, 1], [7, -7], [-7, 7], *4 * [[0, 0]]], np.float32)
 
 
-@pytest.mark.parametrize(("env", "received"), [
-    ("Uneven-v0", [[1, 5], [3, 0], [2, 7.5], [-1, 10], [3, 0], [-1, 10]]),
-    ("Open-v0", [[0, 0], [1, -1], [0.5, 0.5], [-1, 1], [7, -7], [-7, 7]]),
-    ("HalfOpen-v0", [[1, 0], [3, 0], [2, 0.5], [-1, 1], [3, 0], [-1, 7]]),
-    ("Vast-v0", [[0, 0], [1, -1], [0.5, 0.5], [-1, 1], [7, -1], [-7, 1]]),
-])
+@pytest.mark.parametrize(
+    ("env", "received"),
+    [
+        ("Uneven-v0", [[1, 5], [3, 0], [2, 7.5], [-1, 10], [3, 0], [-1, 10]]),
+        ("Open-v0", [[0, 0], [1, -1], [0.5, 0.5], [-1, 1], [7, -7], [-7, 7]]),
+        ("HalfOpen-v0", [[1, 0], [3, 0], [2, 0.5], [-1, 1], [3, 0], [-1, 7]]),
+        ("Vast-v0", [[0, 0], [1, -1], [0.5, 0.5], [-1, 1], [7, -1], [-7, 1]]),
+    ],
+)
 @pytest.mark.filterwarnings("error")
 def test_an_environment_receives_its_own_units_within_its_bounds_and_the_record_has_what_was_drawn(env, received):
     environment = environments.make(env, 0)
@@ -385,6 +430,7 @@ def test_every_algorithm_acts_in_real_numbers(algorithm):
 
 # An environment with a preset of its own
 
+
 def test_an_environment_gets_a_preset_by_an_entry(monkeypatch):
     with pytest.raises(ValueError, match="^env of a preset must be one of .*got 'outside:Line-v0'"):
         RunConfig.preset("outside:Line-v0", "ppo")
@@ -402,8 +448,13 @@ def test_a_line_pays_what_it_should(runs):
 
 # A value scale
 
-SCALES = [{"name": "running"}, {"name": "ema", "decay": 0.9}, {"name": "zscore"}, {"name": "kscore"},
-          {"name": "outside:Span"}]
+SCALES = [
+    {"name": "running"},
+    {"name": "ema", "decay": 0.9},
+    {"name": "zscore"},
+    {"name": "kscore"},
+    {"name": "outside:Span"},
+]
 
 
 def critic_agent(scale, dtype=torch.float64):
@@ -416,8 +467,17 @@ def critic_agent(scale, dtype=torch.float64):
 
 
 def some_batch(*steps, dtype=float):
-    return Batch.of([Episode(rng(n).normal(size=(n, 2)).astype(dtype), rng(n).integers(2, size=n),
-                             rng(n).normal(5, 3, n).tolist(), None) for n in steps])
+    return Batch.of(
+        [
+            Episode(
+                rng(n).normal(size=(n, 2)).astype(dtype),
+                rng(n).integers(2, size=n),
+                rng(n).normal(5, 3, n).tolist(),
+                None,
+            )
+            for n in steps
+        ]
+    )
 
 
 @pytest.mark.parametrize("scale", SCALES, ids=lambda scale: scale["name"])
@@ -458,8 +518,13 @@ def test_the_critics_loss_is_that_of_its_own_units(reduction):
 @pytest.mark.parametrize("algorithm", ["actor_critic", "gae", "ppo"])
 def test_algorithms_use_values_in_the_units_of_their_targets_and_advantages_in_the_critics(algorithm, monkeypatch):
     monkeypatch.setattr(outside.Watching, "seen", [])
-    config = small(algorithm=algorithm, normalizer={"name": "none"}, value_scale={"name": "running"}, epochs=1,
-                   advantage_normalizer={"name": "outside:Watching"})
+    config = small(
+        algorithm=algorithm,
+        normalizer={"name": "none"},
+        value_scale={"name": "running"},
+        epochs=1,
+        advantage_normalizer={"name": "outside:Watching"},
+    )
     agent, batch = critic_agent({"name": "running"}), some_batch(8)
     values = agent.values(batch).detach().numpy()  # the units change, the values do not
     algorithms.ALGORITHMS[algorithm](agent, batch, algorithms.normalization(config), config)
@@ -471,8 +536,14 @@ def test_algorithms_use_values_in_the_units_of_their_targets_and_advantages_in_t
 
 def critic_error(env, value_scale):
     """Train a critic for a while, and return how far it then is from the returns, in shares of them."""
-    config = small(env, normalizer={"name": "none"}, value_scale=value_scale, dropout=0.0, learning_rate=0.02,
-                   normalize_advantages=True)
+    config = small(
+        env,
+        normalizer={"name": "none"},
+        value_scale=value_scale,
+        dropout=0.0,
+        learning_rate=0.02,
+        normalize_advantages=True,
+    )
     environment = environments.make(env, 0)
     agent = training.make_agent(config, 2, environment.actions, rng(0), rng(1))
     policy, normalize = Policy(agent.actor, agent.head), algorithms.normalization(config)
@@ -511,14 +582,17 @@ def test_a_value_scale_with_one_number_a_step_is_refused_in_a_sentence(what):
         train(small(value_scale={**scale, "late": True}), 0)
 
 
-@pytest.mark.parametrize("bad", [{"width": 0.0}, {"width": -1.0}, {"width": np.inf}, {"width": np.nan},
-                                 {"centre": np.nan}, {"centre": -np.inf}])
+@pytest.mark.parametrize(
+    "bad",
+    [{"width": 0.0}, {"width": -1.0}, {"width": np.inf}, {"width": np.nan}, {"centre": np.nan}, {"centre": -np.inf}],
+)
 def test_units_that_cannot_be_end_the_run(bad):
     record = train(small(value_scale={"name": "outside:Fixed", **bad}), 0)
     assert record["status"] == "diverged" and "critic's units" in record["reason"]
 
 
 # Several episodes an update
+
 
 def averages(log_probs, advantages, values, targets, lengths, config):
     """The loss of several episodes, written out: the average over episodes, or over steps."""
@@ -535,18 +609,34 @@ def averages(log_probs, advantages, values, targets, lengths, config):
 @pytest.mark.parametrize("reduction", ["sum", "mean"])
 @pytest.mark.parametrize("algorithm", ALL)
 def test_the_gradient_of_several_episodes_is_that_of_their_average(algorithm, reduction):
-    config = small(algorithm=algorithm, policy_reduction=reduction, epochs=1, normalizer={"name": "running"},
-                   value_reduction="mean" if reduction == "sum" else "sum", advantage_normalizer={"name": "zscore"})
+    config = small(
+        algorithm=algorithm,
+        policy_reduction=reduction,
+        epochs=1,
+        normalizer={"name": "running"},
+        value_reduction="mean" if reduction == "sum" else "sum",
+        advantage_normalizer={"name": "zscore"},
+    )
     agent, batch = dataclasses.replace(critic_agent({"name": "none"}), units=None), some_batch(7, 4, 9)
     running, targets, advantages = normalizers.make("running"), [], []
     values = agent.values(batch).detach().numpy()
     for rewards, own in zip(batch.rewards, np.split(values, [7, 11]), strict=True):
         targets.append(running(algorithms.discounted_returns(rewards, config.gamma)))
-        signal = {"reinforce": targets[-1], "actor_critic": targets[-1] - own, "ppo": targets[-1] - own,
-                  "gae": algorithms.gae_advantages(rewards, own, config.gamma, config.lam)}[algorithm]
+        signal = {
+            "reinforce": targets[-1],
+            "actor_critic": targets[-1] - own,
+            "ppo": targets[-1] - own,
+            "gae": algorithms.gae_advantages(rewards, own, config.gamma, config.lam),
+        }[algorithm]
         advantages.append(normalizers.make("zscore")(signal))
-    averages(agent.log_probs(batch, None), np.concatenate(advantages), agent.values(batch), np.concatenate(targets),
-             [7, 4, 9], config).backward()
+    averages(
+        agent.log_probs(batch, None),
+        np.concatenate(advantages),
+        agent.values(batch),
+        np.concatenate(targets),
+        [7, 4, 9],
+        config,
+    ).backward()
     expected = agent.memory.gradient.clone()
     algorithms.ALGORITHMS[algorithm](agent, batch, algorithms.normalization(config), config)
     assert expected.abs().max() > 0.01
@@ -554,8 +644,15 @@ def test_the_gradient_of_several_episodes_is_that_of_their_average(algorithm, re
 
 
 def test_episodes_are_put_one_after_the_other_with_their_masks():
-    episodes = [Episode(rng(n).normal(size=(n, 2)), rng(n).integers(2, size=n), [float(n)] * n,
-                        [mask.astype(float) for mask in Dropout(0.5, (6,), rng(n)).draw(n)]) for n in (3, 5)]
+    episodes = [
+        Episode(
+            rng(n).normal(size=(n, 2)),
+            rng(n).integers(2, size=n),
+            [float(n)] * n,
+            [mask.astype(float) for mask in Dropout(0.5, (6,), rng(n)).draw(n)],
+        )
+        for n in (3, 5)
+    ]
     agent, batch = critic_agent({"name": "none"}), Batch.of(episodes)
     alone = [agent.log_probs(Batch.of([episode]), episode.masks) for episode in episodes]
     assert torch.allclose(agent.log_probs(batch, batch.masks), torch.cat(alone), rtol=1e-12)
@@ -568,8 +665,10 @@ def test_normalizers_see_one_episode_at_a_time_and_in_order(algorithm, monkeypat
     monkeypatch.setattr(outside.Watching, "seen", [])
     played, original = [], environments.play
     monkeypatch.setattr(environments, "play", lambda *a: played.append(original(*a)) or played[-1])
-    train(small("CartPole-v1", algorithm, normalizer={"name": "outside:Watching"}, episodes_per_update=3,
-                max_episodes=7), 0)
+    train(
+        small("CartPole-v1", algorithm, normalizer={"name": "outside:Watching"}, episodes_per_update=3, max_episodes=7),
+        0,
+    )
     expected = [algorithms.discounted_returns(episode.rewards, 0.99).tolist() for episode in played]
     assert [seen for _, seen in outside.Watching.seen] == expected and len(expected) == 7
 
@@ -577,8 +676,11 @@ def test_normalizers_see_one_episode_at_a_time_and_in_order(algorithm, monkeypat
 @pytest.mark.parametrize(("episodes_per_update", "after"), [(1, [1, 2, 3, 4, 5, 6, 7]), (3, [3, 6, 7]), (9, [7])])
 def test_the_cap_is_respected_whatever_the_episodes_an_update(episodes_per_update, after):
     seen = []
-    record = train(small(episodes_per_update=episodes_per_update, max_episodes=7), 0,
-                   progress=lambda history, policy: seen.append(history.episodes))
+    record = train(
+        small(episodes_per_update=episodes_per_update, max_episodes=7),
+        0,
+        progress=lambda history, policy: seen.append(history.episodes),
+    )
     assert seen == after and record["episodes"] == len(record["train_returns"]) == 7
     assert len(record["eval_returns"]) == len(after)
 
@@ -600,16 +702,23 @@ def test_one_episode_an_update_is_the_loss_of_that_episode(algorithm):
 
 # Two doors
 
+
 def test_each_door_sees_its_own_signal_only(monkeypatch):
     monkeypatch.setattr(outside.Watching, "seen", [])
-    config = small(normalizer={"name": "outside:Watching", "label": "returns", "factor": 2.0},
-                   advantage_normalizer={"name": "outside:Watching", "label": "advantages", "factor": 3.0})
+    config = small(
+        normalizer={"name": "outside:Watching", "label": "returns", "factor": 2.0},
+        advantage_normalizer={"name": "outside:Watching", "label": "advantages", "factor": 3.0},
+    )
     agent, batch = dataclasses.replace(critic_agent({"name": "none"}), units=None), some_batch(4, 6)
     values = agent.values(batch).detach().numpy()
     algorithms.actor_critic(agent, batch, algorithms.normalization(config), config)
     returns = batch.returns(config.gamma)
-    expected = [("returns", returns[:4]), ("returns", returns[4:]),
-                ("advantages", (2 * returns - values)[:4]), ("advantages", (2 * returns - values)[4:])]
+    expected = [
+        ("returns", returns[:4]),
+        ("returns", returns[4:]),
+        ("advantages", (2 * returns - values)[:4]),
+        ("advantages", (2 * returns - values)[4:]),
+    ]
     assert [label for label, _ in outside.Watching.seen] == [label for label, _ in expected]
     for (_, seen), (_, signal) in zip(outside.Watching.seen, expected, strict=True):
         assert np.allclose(seen, signal, rtol=1e-12)
@@ -629,14 +738,25 @@ FILTER = {"name": "kscore", "variant": "adaptive", "Q": 0.1, "R": 1.0}
 
 
 @pytest.mark.parametrize("algorithm", ALL)
-@pytest.mark.parametrize(("short", "spelled_out"), [
-    ({"signal": "advantages", "normalizer": FILTER}, {"normalizer": {"name": "none"}, "advantage_normalizer": FILTER}),
-    ({"normalizer": FILTER, "normalize_advantages": True},
-     {"normalizer": FILTER, "advantage_normalizer": {"name": "zscore"}}),
-], ids=["signal", "normalize_advantages"])
+@pytest.mark.parametrize(
+    ("short", "spelled_out"),
+    [
+        (
+            {"signal": "advantages", "normalizer": FILTER},
+            {"normalizer": {"name": "none"}, "advantage_normalizer": FILTER},
+        ),
+        (
+            {"normalizer": FILTER, "normalize_advantages": True},
+            {"normalizer": FILTER, "advantage_normalizer": {"name": "zscore"}},
+        ),
+    ],
+    ids=["signal", "normalize_advantages"],
+)
 def test_the_older_settings_are_short_for_a_normalizer_at_the_door_of_the_advantages(algorithm, short, spelled_out):
-    ours, theirs, without = (updated(small(algorithm=algorithm, **settings))
-                             for settings in (short, spelled_out, {"normalizer": spelled_out["normalizer"]}))
+    ours, theirs, without = (
+        updated(small(algorithm=algorithm, **settings))
+        for settings in (short, spelled_out, {"normalizer": spelled_out["normalizer"]})
+    )
     assert torch.equal(ours, theirs) and not torch.allclose(ours, without)
 
 
@@ -648,20 +768,32 @@ def updated(config):
     return agent.memory.parameters
 
 
-@pytest.mark.parametrize(("other", "named"), [({"signal": "advantages"}, "signal 'advantages'"),
-                                              ({"normalize_advantages": True}, "normalize_advantages")])
+@pytest.mark.parametrize(
+    ("other", "named"),
+    [({"signal": "advantages"}, "signal 'advantages'"), ({"normalize_advantages": True}, "normalize_advantages")],
+)
 def test_two_settings_for_one_door_are_refused_in_a_sentence(other, named):
     with pytest.raises(ValueError, match=f"^advantage_normalizer must be None with {named}, .*got .*'ema'"):
         small(advantage_normalizer={"name": "ema"}, **other)
 
 
-@pytest.mark.parametrize("bad", [
-    {"advantage_normalizer": "zscore"}, {"advantage_normalizer": {"eps": 1.0}}, {"value_scale": "running"},
-    {"advantage_normalizer": {"name": "nosuch"}}, {"value_scale": {"name": "nosuch"}},
-    {"normalizer": {"name": "nosuch"}},
-    {"value_scale": {}}, {"advantage_normalizer": {"name": "zscore", 3: 1}}, {"episodes_per_update": 0},
-    {"episodes_per_update": 2.0}, {"episodes_per_update": True}, {"normalize_advantages": 1},
-])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"advantage_normalizer": "zscore"},
+        {"advantage_normalizer": {"eps": 1.0}},
+        {"value_scale": "running"},
+        {"advantage_normalizer": {"name": "nosuch"}},
+        {"value_scale": {"name": "nosuch"}},
+        {"normalizer": {"name": "nosuch"}},
+        {"value_scale": {}},
+        {"advantage_normalizer": {"name": "zscore", 3: 1}},
+        {"episodes_per_update": 0},
+        {"episodes_per_update": 2.0},
+        {"episodes_per_update": True},
+        {"normalize_advantages": 1},
+    ],
+)
 def test_a_bad_value_of_a_newer_setting_is_an_error_at_once(bad):
     ((name, value),) = bad.items()
     with pytest.raises(ValueError, match=f"^{name} must .*got"):
@@ -670,14 +802,29 @@ def test_a_bad_value_of_a_newer_setting_is_an_error_at_once(bad):
 
 # Older records
 
+
 def test_settings_that_came_later_do_not_change_what_an_older_record_is_known_by():
     config = small("CartPole-v1", normalizer=FILTER)
     older = train(dataclasses.replace(config, max_episodes=1), 3)
-    assert set(LATER) == {"advantage_normalizer", "value_scale", "head", "episodes_per_update", "reward_normalizer",
-                          "reward_scale", "stop", "disturbance"}
+    assert set(LATER) == {
+        "advantage_normalizer",
+        "value_scale",
+        "head",
+        "episodes_per_update",
+        "reward_normalizer",
+        "reward_scale",
+        "stop",
+        "disturbance",
+    }
     assert {name: older["config"].pop(name) for name in LATER} == LATER
     assert Record.of(older).key == key(dataclasses.replace(config, max_episodes=1), 3)
-    newer = [dataclasses.replace(config, **change) for change in (
-        {"advantage_normalizer": {"name": "ema"}}, {"value_scale": {"name": "ema"}}, {"episodes_per_update": 2},
-        {"head": "outside:Reluctant"})]
+    newer = [
+        dataclasses.replace(config, **change)
+        for change in (
+            {"advantage_normalizer": {"name": "ema"}},
+            {"value_scale": {"name": "ema"}},
+            {"episodes_per_update": 2},
+            {"head": "outside:Reluctant"},
+        )
+    ]
     assert len({key(one, 3) for one in (config, *newer)}) == 5

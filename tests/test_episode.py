@@ -13,9 +13,18 @@ from kscore import filters
 from kscore.normalizers import make
 
 property_test = settings(max_examples=60, deadline=None)
-FORMS = [dict(zip(("judge", "noise", "level", "transform", "robust", "by_length", "slope"), values, strict=True))
-         for values in itertools.product(("prior", "posterior"), ("fixed", "learned", "bank"), ("mean", "first"),
-                                         ("none", "symlog"), (False, True), (False, True), (False, True))]
+FORMS = [
+    dict(zip(("judge", "noise", "level", "transform", "robust", "by_length", "slope"), values, strict=True))
+    for values in itertools.product(
+        ("prior", "posterior"),
+        ("fixed", "learned", "bank"),
+        ("mean", "first"),
+        ("none", "symlog"),
+        (False, True),
+        (False, True),
+        (False, True),
+    )
+]
 FORMS = [form for form in FORMS if not (form["slope"] and (form["robust"] or form["noise"] != "fixed"))]
 forms = st.sampled_from(FORMS)
 numbers = st.floats(-1e6, 1e6)
@@ -133,8 +142,10 @@ def some_episodes(seed=6):
     """Episodes of different lengths around a level that wanders, the ninth of them far off."""
     rng = np.random.default_rng(seed)
     levels = np.cumsum(rng.normal(0, 0.7, len(LENGTHS)))
-    return [level + 50 * (place == 8) + rng.normal(0, 1, n)
-            for place, (level, n) in enumerate(zip(levels, LENGTHS, strict=True))]
+    return [
+        level + 50 * (place == 8) + rng.normal(0, 1, n)
+        for place, (level, n) in enumerate(zip(levels, LENGTHS, strict=True))
+    ]
 
 
 def centres(episodes, **options):
@@ -279,20 +290,30 @@ def test_a_long_episode_counts_for_more_if_asked():
     assert weighted.recall(np.zeros(1)).centre > equal.recall(np.zeros(1)).centre + 1
 
 
-@pytest.mark.parametrize(("bad", "words"), [
-    ({"judge": "later"}, "judge must be one of"), ({"noise": "white"}, "noise must be one of"),
-    ({"ratio": 0}, "ratio must be"), ({"ratio": -1}, "ratio must be"), ({"level": "last"}, "level must be one of"),
-    ({"slope": 1}, "slope must be True or False, got 1"), ({"robust": "yes"}, "robust must be True or False"),
-    ({"slope": True, "noise": "bank"}, "noise must be 'fixed' with a slope, got 'bank'"),
-    ({"slope": True, "robust": True}, "robust must be False with a slope, got True"),
-    ({"transform": "log"}, "transform must be one of"), ({"eps": 0}, "eps must be")])
+@pytest.mark.parametrize(
+    ("bad", "words"),
+    [
+        ({"judge": "later"}, "judge must be one of"),
+        ({"noise": "white"}, "noise must be one of"),
+        ({"ratio": 0}, "ratio must be"),
+        ({"ratio": -1}, "ratio must be"),
+        ({"level": "last"}, "level must be one of"),
+        ({"slope": 1}, "slope must be True or False, got 1"),
+        ({"robust": "yes"}, "robust must be True or False"),
+        ({"slope": True, "noise": "bank"}, "noise must be 'fixed' with a slope, got 'bank'"),
+        ({"slope": True, "robust": True}, "robust must be False with a slope, got True"),
+        ({"transform": "log"}, "transform must be one of"),
+        ({"eps": 0}, "eps must be"),
+    ],
+)
 def test_a_bad_option_gets_a_sentence(bad, words):
     with pytest.raises(ValueError, match=words):
         make("episode", **bad)
 
 
-@pytest.mark.parametrize("broken", [
-    {"centre": [[0.0]] * 4}, {"moments": 3}, {"episodes": -1}, {"length": float("nan")}])
+@pytest.mark.parametrize(
+    "broken", [{"centre": [[0.0]] * 4}, {"moments": 3}, {"episodes": -1}, {"length": float("nan")}]
+)
 def test_a_broken_state_changes_nothing(broken):
     normalizer = after({"noise": "bank"}, [np.array([1.0, 2.0]), np.array([3.0])])
     before = normalizer.state_dict()

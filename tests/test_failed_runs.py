@@ -18,7 +18,7 @@ SEEDS = range(6)
 @pytest.fixture
 def stormy(tmp_path, monkeypatch):
     """A configuration whose environment raises in the runs of some seeds, as long as a storm lasts."""
-    (tmp_path / "stormy.py").write_text('''
+    (tmp_path / "stormy.py").write_text("""
 from pathlib import Path
 import gymnasium as gym, numpy as np
 
@@ -35,7 +35,7 @@ class Stormy(gym.Env):
         return np.zeros(2, np.float32), 1.0, False, False, {}
 
 gym.register("Stormy-v0", Stormy, max_episode_steps=5)
-''')
+""")
     (tmp_path / "storm").touch()
     monkeypatch.syspath_prepend(tmp_path)
     yield RunConfig(env="stormy:Stormy-v0", algorithm="reinforce", threshold=None, max_episodes=2, hidden=(4,))
@@ -82,9 +82,14 @@ def test_what_failed_is_tried_again_only_when_asked_for(stormy, tmp_path, here):
 def test_the_command_goes_on_with_the_other_parts_and_ends_in_failure(stormy, tmp_path, monkeypatch, capsys):
     calm = RunConfig(env="CartPole-v1", algorithm="reinforce", threshold=None, max_episodes=1, hidden=(4,))
     seeds = plan.Seeds(0, len(SEEDS))
-    monkeypatch.setattr(plan, "PARTS", {
-        "storm": plan.Declared((5,), seeds, lambda: {"only": stormy}),
-        "calm": plan.Declared((5,), plan.Seeds(0, 1), lambda: {"only": calm})})
+    monkeypatch.setattr(
+        plan,
+        "PARTS",
+        {
+            "storm": plan.Declared((5,), seeds, lambda: {"only": stormy}),
+            "calm": plan.Declared((5,), plan.Seeds(0, 1), lambda: {"only": calm}),
+        },
+    )
     own = tmp_path / "own"
     assert main(["study", "--store", str(own)]) == 1
     told = capsys.readouterr()

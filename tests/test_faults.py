@@ -29,7 +29,7 @@ pytestmark = pytest.mark.usefixtures("descendants")
 
 def run(source, out, **options):
     """Execute one chapter and return its outcome, which its status has to agree with."""
-    outcome, = runner.run([Task(source, out / source.name, {})], out, **options)
+    (outcome,) = runner.run([Task(source, out / source.name, {})], out, **options)
     told = latest(out)[outcome.name]
     assert (told["status"], told["cell"], told["error"]) == (outcome.status, outcome.cell, outcome.error)
     return outcome
@@ -42,8 +42,10 @@ def counting(path):
 
 def waiting_for(path):
     """Code that says that it waits for a file, in another one, and does."""
-    return (f"import os, time\nopen({str(path) + '.waiting'!r}, 'w').close()\n"
-            f"while not os.path.exists({str(path)!r}): time.sleep(0.02)")
+    return (
+        f"import os, time\nopen({str(path) + '.waiting'!r}, 'w').close()\n"
+        f"while not os.path.exists({str(path)!r}): time.sleep(0.02)"
+    )
 
 
 def lines(path):
@@ -63,6 +65,7 @@ def files_of_at_most(size):
 
 
 # A chapter
+
 
 def test_a_kernel_that_is_killed(notebook, tmp_path):
     source = notebook("a = 1", "import os; os.kill(os.getpid(), 9)", "b = 1")
@@ -104,7 +107,9 @@ def test_a_stopped_run_goes_on_where_it_was(notebook, tmp_path, command_line, de
     assert "kscore: stopped. `kscore run --resume` with the same options does what is left." in words
     assert "Traceback" not in words
     assert {name: (entry["status"], entry.get("cell")) for name, entry in latest(out).items()} == {
-        "00_good": ("ok", None), "01_waits": ("interrupted", 3)}
+        "00_good": ("ok", None),
+        "01_waits": ("interrupted", 3),
+    }
     go.touch()
     assert main(["run", "--no-pages", "--resume", "--out", str(out)]) == 0
     assert (len(lines(tmp_path / "first")), len(lines(tmp_path / "second"))) == (1, 2)
@@ -136,7 +141,9 @@ def test_a_runner_that_is_killed_in_the_middle_of_a_chapter_that_trains(notebook
     assert not Path(go.with_suffix(".scratch").read_text()).parent.exists()
     kept = store.read_bytes()
     assert {name: entry["status"] for name, entry in latest(out).items()} == {
-        "00_good": "ok", "01_trains": "interrupted"}
+        "00_good": "ok",
+        "01_trains": "interrupted",
+    }
     go.touch()
     assert main(["run", "--no-pages", "--resume", "--out", str(out)]) == 0
     assert len(lines(tmp_path / "first")) == 1
@@ -333,6 +340,7 @@ def test_a_missing_data_folder(tmp_path, monkeypatch):
 
 
 # A journal
+
 
 def test_half_a_line_stays_a_line_of_its_own(tmp_path):
     path = tmp_path / "lines.jsonl"

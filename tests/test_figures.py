@@ -63,7 +63,7 @@ def looks_like(line, name, marker=False):
     """Say whether a line has the colour and style, or the marker, of a method."""
     if marker:
         return (line.get_color(), line.get_marker()) == (METHODS[name]["color"], METHODS[name]["marker"])
-    drawn, = plt.figure().add_subplot().plot([], [], linestyle=METHODS[name]["linestyle"])
+    (drawn,) = plt.figure().add_subplot().plot([], [], linestyle=METHODS[name]["linestyle"])
     return line.get_color() == METHODS[name]["color"] and line._dash_pattern == drawn._dash_pattern
 
 
@@ -72,13 +72,16 @@ def looks_like(line, name, marker=False):
 
 VISION = {
     "usual": np.eye(3),
-    "protanopia": np.array([[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216],
-                            [-0.003882, -0.048116, 1.051998]]),
-    "deuteranopia": np.array([[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413],
-                              [-0.011820, 0.042940, 0.968881]]),
+    "protanopia": np.array(
+        [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]]
+    ),
+    "deuteranopia": np.array(
+        [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]]
+    ),
 }
-XYZ = np.array([[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750],
-                [0.0193339, 0.1191920, 0.9503041]])  # of linear sRGB; the second row is the luminance
+XYZ = np.array(
+    [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]]
+)  # of linear sRGB; the second row is the luminance
 
 
 def linear(color):
@@ -124,11 +127,26 @@ def test_the_simulation_of_dichromacy_is_right():
 def test_strokes_are_told_apart():
     styles = ["-", "--", ":", "-.", (0, (4, 2)), (0, (1, 1)), (0, (5, 1, 1, 1)), (0, (3, 1, 1, 1, 1, 1))]
     assert [stroke(style) for style in styles] == [
-        "solid", "dash", "dot", "dash dot", "dash", "dot", "dash dot", "dash dot dot"]
+        "solid",
+        "dash",
+        "dot",
+        "dash dot",
+        "dash",
+        "dot",
+        "dash dot",
+        "dash dot dot",
+    ]
 
 
-VOCABULARIES = {"part II": METHODS, "episodes": EPISODE_METHODS, "relatives": RELATIVE_METHODS, "groups": GROUP_METHODS,
-                "wrappers": WRAPPER_METHODS, "fair fight": FAIR_METHODS, "controls": CONTROL_METHODS}
+VOCABULARIES = {
+    "part II": METHODS,
+    "episodes": EPISODE_METHODS,
+    "relatives": RELATIVE_METHODS,
+    "groups": GROUP_METHODS,
+    "wrappers": WRAPPER_METHODS,
+    "fair fight": FAIR_METHODS,
+    "controls": CONTROL_METHODS,
+}
 """Arms of two of them are never in one figure."""
 each_vocabulary = pytest.mark.parametrize("looks", VOCABULARIES.values(), ids=VOCABULARIES)
 
@@ -193,6 +211,7 @@ def test_a_label_says_what_the_method_is(name):
 
 # The small helpers
 
+
 def test_a_look_is_a_copy_with_or_without_its_marker(ax):
     look = figures.method("refit")
     assert look == {key: value for key, value in METHODS["refit"].items() if key != "marker"}
@@ -236,8 +255,9 @@ def test_the_style_opens_the_axes_and_has_a_map_from_dark_to_light(ax):
 
 # Survival
 
-CURVE = Survival(np.array([0.0, 3.0, 7.0]), np.array([1.0, 0.5, 0.25]), np.array([1.0, 0.3, 0.1]),
-                 np.array([1.0, 0.8, 0.6]), 4)
+CURVE = Survival(
+    np.array([0.0, 3.0, 7.0]), np.array([1.0, 0.5, 0.25]), np.array([1.0, 0.3, 0.1]), np.array([1.0, 0.8, 0.6]), 4
+)
 
 
 def test_survival_curves_go_in_steps_to_the_cap(ax):
@@ -254,7 +274,7 @@ def test_survival_curves_go_in_steps_to_the_cap(ax):
 
 def test_survival_bands_are_the_curves_own(ax):
     figures.survival({"zscore": CURVE}, ax, 10)
-    band, = ax.collections
+    (band,) = ax.collections
     corners = {(float(x), round(float(y), 9)) for x, y in band.get_paths()[0].vertices}
     # flat from 3 to 7 and from 7 to the cap, not slanted
     assert {(3, 0.3), (7, 0.3), (7, 0.1), (10, 0.1), (3, 0.8), (7, 0.8), (7, 0.6), (10, 0.6)} <= corners
@@ -265,7 +285,7 @@ def test_survival_bands_are_the_curves_own(ax):
 
 def test_survival_of_runs_that_did_not_arrive_stays_up_to_the_cap(ax):
     figures.survival({"none": stats.survival(Times(np.array([4, 10, 10]), np.array([True, False, False])))}, ax, 10)
-    line, = ax.get_lines()
+    (line,) = ax.get_lines()
     close(line.get_xydata()[[0, 1, -1]], [[0, 1], [4, 2 / 3], [10, 2 / 3]])
 
 
@@ -275,6 +295,7 @@ def test_the_curves_go_up_to_the_cap(ax):
 
 
 # Learning curves
+
 
 def test_learning_shows_runs_median_and_middle_half(ax):
     curves = np.array([[0, 10.0], [1, 20.0], [2, 30.0], [3, 40.0], [4, 90.0]])
@@ -298,8 +319,10 @@ def titles(fig):
 
 def test_survival_curves_in_a_grid_have_their_words_where_they_are_read():
     curve = stats.survival(Times(np.array([10, 20, 30]), np.array([True, True, False])))
-    rows = [{f"one, by {what}": {"kscore": curve}, f"two, by {what}": {"zscore": curve, "none": curve}}
-            for what in ("x", "y")]
+    rows = [
+        {f"one, by {what}": {"kscore": curve}, f"two, by {what}": {"zscore": curve, "none": curve}}
+        for what in ("x", "y")
+    ]
     fig = figures.survival_panels(rows, 40)
     assert titles(fig) == [f"{name}, by {what} (n = 3)" for what in "xy" for name in ("one", "two")]
     assert [ax.get_xlabel() for ax in fig.axes] == ["", "", "training episodes", "training episodes"]
@@ -311,9 +334,11 @@ def test_survival_curves_in_a_grid_have_their_words_where_they_are_read():
 
 def test_survival_curves_in_a_grid_are_explained_once_below_it():
     curve = stats.survival(Times(np.array([10, 20, 30]), np.array([True, True, False])))
-    fig = figures.survival_panels([{"one": {"kscore": curve, "none": curve}, "two": {"zscore": curve, "none": curve},
-                                    "three": {"refit": curve}}], 40)
-    legend, = fig.legends
+    fig = figures.survival_panels(
+        [{"one": {"kscore": curve, "none": curve}, "two": {"zscore": curve, "none": curve}, "three": {"refit": curve}}],
+        40,
+    )
+    (legend,) = fig.legends
     assert labels(legend.get_texts()) == ["none", "Z-Score, per episode", "K-Score, stream", "K-Score, refit"]
     assert not any(ax.get_legend() for ax in fig.axes)
     assert titles(fig) == ["one\n(n = 3)", "two\n(n = 3)", "three\n(n = 3)"] and fig.get_size_inches()[0] == 9
@@ -374,7 +399,7 @@ def test_a_forest_has_a_row_for_each_interval(ax):
     none, *drawn = ax.get_lines()
     assert list(none.get_xdata()) == [1, 1]
     for place, (_, interval, name) in enumerate(ROWS):
-        bar, point = drawn[2 * place:2 * place + 2]
+        bar, point = drawn[2 * place : 2 * place + 2]
         close(bar.get_xydata(), [[interval.low, place], [interval.high, place]])
         close(point.get_xydata(), [[interval.estimate, place]])
         assert looks_like(point, name, marker=True) and bar.get_color() == METHODS[name]["color"]
@@ -406,8 +431,11 @@ def test_a_forest_is_logarithmic_with_plain_numbers(ax):
 def test_a_forest_names_no_difference_and_a_few_factors_more(ax, low, high):
     figures.forest([("first", Interval(low, low, high, 50), "kscore")], ax)
     ax.figure.canvas.draw()
-    shown = [text for text, at in zip(labels(ax.get_xticklabels()), ax.get_xticks(), strict=True)
-             if ax.get_xlim()[0] <= at <= ax.get_xlim()[1]]
+    shown = [
+        text
+        for text, at in zip(labels(ax.get_xticklabels()), ax.get_xticks(), strict=True)
+        if ax.get_xlim()[0] <= at <= ax.get_xlim()[1]
+    ]
     assert "1" in shown and 3 <= len(shown) <= 7
 
 
@@ -430,7 +458,7 @@ def test_factors_are_the_rows_of_a_forest(ax):
 
 
 def compared(*factors):
-    return pd.DataFrame({"factor": factors}, index=["kscore", "none", "refit"][:len(factors)])
+    return pd.DataFrame({"factor": factors}, index=["kscore", "none", "refit"][: len(factors)])
 
 
 def test_forests_in_panels():
@@ -447,7 +475,7 @@ def test_forests_in_panels():
 
 def test_a_forest_alone_may_have_nothing_published():
     fig = figures.forest_panels({"first": compared(Interval(2.0, 1.5, 3.0, 50))})
-    ax, = fig.axes
+    (ax,) = fig.axes
     assert len(ax.get_lines()) == 3 and ax.get_xlabel() == "improvement factor over the Z-Score"
 
 
@@ -465,14 +493,20 @@ def test_forests_fit_on_a_page_with_all_their_words():
 
 # Live runs
 
+
 def live_record(returns, threshold, every=1):
-    return {"eval_returns": returns,
-            "config": {"threshold": threshold, "episodes_per_update": every, "evaluate_every": 1}}
+    return {
+        "eval_returns": returns,
+        "config": {"threshold": threshold, "episodes_per_update": every, "evaluate_every": 1},
+    }
 
 
 def test_live_runs_are_drawn_from_their_first_episode_with_their_threshold(ax):
-    records = {("zscore", 3000): live_record([9.0, 8.0, 7.0], 475.0), ("zscore", 3001): live_record([5.0], 475.0),
-               ("adaptive", 3000): live_record([1.0, 2.0], 475.0)}
+    records = {
+        ("zscore", 3000): live_record([9.0, 8.0, 7.0], 475.0),
+        ("zscore", 3001): live_record([5.0], 475.0),
+        ("adaptive", 3000): live_record([1.0, 2.0], 475.0),
+    }
     assert figures.live(records, ax) is ax
     *runs, threshold = ax.get_lines()
     for line, ((name, _), made) in zip(runs, records.items(), strict=True):
@@ -480,7 +514,10 @@ def test_live_runs_are_drawn_from_their_first_episode_with_their_threshold(ax):
         assert looks_like(line, name)
     assert list(threshold.get_ydata()) == [475, 475]
     assert labels(ax.legend().get_texts()) == [
-        "Z-Score, per episode, seed 3000", "Z-Score, per episode, seed 3001", "K-Score, adaptive stream, seed 3000"]
+        "Z-Score, per episode, seed 3000",
+        "Z-Score, per episode, seed 3001",
+        "K-Score, adaptive stream, seed 3000",
+    ]
 
 
 def test_evaluations_of_live_runs_stand_at_their_training_episodes(ax):
@@ -499,9 +536,10 @@ def test_live_runs_without_a_threshold_have_no_line_for_it(ax):
 
 
 def test_live_runs_have_a_figure_of_their_own():
-    fig = figures.live_panel({(arm, seed): live_record([1.0, 2.0], 475.0) for arm in ("zscore", "refit")
-                              for seed in (3000, 3001, 3002)})
-    ax, = fig.axes
+    fig = figures.live_panel(
+        {(arm, seed): live_record([1.0, 2.0], 475.0) for arm in ("zscore", "refit") for seed in (3000, 3001, 3002)}
+    )
+    (ax,) = fig.axes
     assert titles(fig) == ["Live runs (n = 3 per arm)"] and len(ax.get_lines()) == 7
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("training episodes", "evaluation return")
     assert len(ax.get_legend().get_texts()) == 6
@@ -514,12 +552,18 @@ HEAT = pd.DataFrame([[0.0, 100.0, 49.0], [51.0, 20.4, 80.0]], index=[1e-4, 0.1],
 
 def test_a_heat_map_has_its_numbers_in_its_cells(ax):
     assert figures.heat(HEAT, ax, low=-50, high=300) is ax
-    image, = ax.get_images()
+    (image,) = ax.get_images()
     close(image.get_array(), HEAT)
     assert image.get_clim() == (-50, 300)  # so that two maps can be compared, whatever is in them
     assert labels(ax.get_xticklabels()) == ["0.01", "1", "100"] and labels(ax.get_yticklabels()) == ["0.0001", "0.1"]
     assert {note.get_position(): note.get_text() for note in ax.texts} == {
-        (0, 0): "0", (1, 0): "100", (2, 0): "49", (0, 1): "51", (1, 1): "20", (2, 1): "80"}
+        (0, 0): "0",
+        (1, 0): "100",
+        (2, 0): "49",
+        (0, 1): "51",
+        (1, 1): "20",
+        (2, 1): "80",
+    }
     assert ax.get_ylim()[0] > ax.get_ylim()[1]  # the first row of the table is the upper one
 
 
@@ -532,7 +576,7 @@ def test_a_heat_map_writes_numbers_as_it_is_told(ax):
 def test_numbers_are_readable_on_dark_and_on_light_cells(ax, low, high):
     values = np.linspace(low, high, 21)
     figures.heat(pd.DataFrame([values], index=[1], columns=range(21)), ax, low=low, high=high)
-    image, = ax.get_images()
+    (image,) = ax.get_images()
     for value, note in zip(values, ax.texts, strict=True):
         assert contrast(note.get_color(), to_rgba(image.to_rgba(value))[:3]) > 3
     assert (ax.texts[0].get_color(), ax.texts[-1].get_color()) == ("white", figures.INK)  # dark is low
@@ -540,14 +584,19 @@ def test_numbers_are_readable_on_dark_and_on_light_cells(ax, low, high):
 
 # Tables
 
+
 def test_a_table_has_labels_and_intervals_as_text():
-    frame = pd.DataFrame({
-        "runs": [50, 50], "arrived": [50, 20],
-        "restricted mean": [Interval(71.6, 60.4, 80.5001, 50), Interval(400.0, 380.0, 420.0, 50)],
-        "median": [Interval(70.0, 65.0, 75.0, 50), Interval(math.inf, 444.0, math.inf, 50)],
-        "mean evaluation return": [Interval(444.4, 440.0, 450.0, 50)] * 2,
-        "stability": [Interval(12345.6, 999.4, 20000.0, 50)] * 2,
-    }, index=["zscore", "kscore"])
+    frame = pd.DataFrame(
+        {
+            "runs": [50, 50],
+            "arrived": [50, 20],
+            "restricted mean": [Interval(71.6, 60.4, 80.5001, 50), Interval(400.0, 380.0, 420.0, 50)],
+            "median": [Interval(70.0, 65.0, 75.0, 50), Interval(math.inf, 444.0, math.inf, 50)],
+            "mean evaluation return": [Interval(444.4, 440.0, 450.0, 50)] * 2,
+            "stability": [Interval(12345.6, 999.4, 20000.0, 50)] * 2,
+        },
+        index=["zscore", "kscore"],
+    )
     written = figures.table(frame)
     assert list(written.index) == ["Z-Score, per episode", "K-Score, stream"]
     assert list(written.columns) == list(frame.columns)
@@ -559,11 +608,16 @@ def test_a_table_has_labels_and_intervals_as_text():
 
 
 def test_a_table_of_comparisons_has_factors_and_p_values_as_text():
-    frame = pd.DataFrame({
-        "factor": [Interval(1.234, 1.0, 2.0, 9)] * 3, "log-rank p": [0.0004, 0.001, 0.25],
-        "adjusted p": np.array([0.00099, 0.0496, 1.0]), "probability faster": [Interval(0.5, 0.25, 0.755, 9)] * 3,
-        "probability steadier": [Interval(0.126, 0.0, 1.0, 9)] * 3,
-    }, index=["refit", "adaptive_refit", "750"])
+    frame = pd.DataFrame(
+        {
+            "factor": [Interval(1.234, 1.0, 2.0, 9)] * 3,
+            "log-rank p": [0.0004, 0.001, 0.25],
+            "adjusted p": np.array([0.00099, 0.0496, 1.0]),
+            "probability faster": [Interval(0.5, 0.25, 0.755, 9)] * 3,
+            "probability steadier": [Interval(0.126, 0.0, 1.0, 9)] * 3,
+        },
+        index=["refit", "adaptive_refit", "750"],
+    )
     written = figures.table(frame)
     assert list(written.index) == ["K-Score, refit", "K-Score, adaptive refit", "750"]  # without a label, its name
     assert list(written.factor) == ["1.23 [1.00, 2.00]"] * 3
@@ -589,20 +643,28 @@ def test_no_p_value_is_not_a_small_one():
 
 
 def test_runs_are_counted_in_words():
-    runs = pd.DataFrame({"status": ["arrived"] * 1200 + ["censored"] * 34, "steps": [2_000_000] * 1234,
-                         "seconds": [36.0] * 1234})
-    assert figures.run_count(runs) == ("1,234 runs, 2,468 million environment steps, 12.3 hours of one core: "
-                                       "1,200 arrived, 34 censored, 0 diverged")
+    runs = pd.DataFrame(
+        {"status": ["arrived"] * 1200 + ["censored"] * 34, "steps": [2_000_000] * 1234, "seconds": [36.0] * 1234}
+    )
+    assert figures.run_count(runs) == (
+        "1,234 runs, 2,468 million environment steps, 12.3 hours of one core: 1,200 arrived, 34 censored, 0 diverged"
+    )
 
 
-@pytest.mark.parametrize(("status", "words"), [
-    ("solved", "arrived"), ("censored", "censored"), ("diverged", "diverged"),
-])
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        ("solved", "arrived"),
+        ("censored", "censored"),
+        ("diverged", "diverged"),
+    ],
+)
 def test_how_a_run_ended_is_told_in_the_words_of_the_analysis(status, words):
     assert figures.ended({"status": status, "episodes": 77}) == f"{words} after 77 episodes"
 
 
 # What the reader gets
+
 
 class Place:
     """Where a picture stands, and what it is replaced by."""
@@ -626,7 +688,7 @@ def shown(monkeypatch):
 def test_a_figure_is_shown_and_closed_and_gets_its_words_afterwards(shown, ax):
     seen, place = shown
     assert figures.show(ax.figure) is None
-    (picture, options), = seen
+    ((picture, options),) = seen
     assert options == {"raw": True, "display_id": True} and not place.updates
     assert not plt.fignum_exists(ax.figure.number)  # or the notebook would show it once more
     assert figures.caption("What it *means*.", alt="What is in it.") is None
@@ -656,6 +718,7 @@ def test_only_the_shown_figure_is_closed(shown, ax):
 
 # The film
 
+
 @pytest.mark.parametrize(("form", "frames"), [("gif", 60), ("png", 61)])  # a PNG has one more, for where nothing moves
 def test_the_film_of_the_filter_moves_and_fits_on_a_page(form, frames):
     film = figures.filter_film(form=form)
@@ -684,6 +747,7 @@ def test_the_film_that_the_readme_shows_is_there():
 
 
 # Diagrams
+
 
 def test_every_algorithm_shows_where_its_normalizers_stand():
     fig = diagrams.doors()

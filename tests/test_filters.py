@@ -146,8 +146,12 @@ def test_filter_agrees_with_statsmodels(Q, R):
     peer.ssm.initialize_known(np.array([start.mean]), np.array([[start.var + Q]]))
     peer.ssm.tolerance = 0
     path, ours = peer.filter([R, Q]), filter_series(z, Q, R, start)
-    theirs = {"mean": path.filtered_state, "var": path.filtered_state_cov, "prior_mean": path.predicted_state[:, :-1],
-              "prior_var": path.predicted_state_cov[..., :-1]}
+    theirs = {
+        "mean": path.filtered_state,
+        "var": path.filtered_state_cov,
+        "prior_mean": path.predicted_state[:, :-1],
+        "prior_var": path.predicted_state_cov[..., :-1],
+    }
     for name, values in theirs.items():
         np.testing.assert_allclose(getattr(ours, name), np.ravel(values), rtol=1e-9, atol=1e-12, err_msg=name)
 
@@ -323,8 +327,10 @@ def test_scaling_observations_and_deviations_together_scales_the_beliefs(z, Q, R
 
     for plain, scaled in (
         (run(filter_series), run(filter_series, c=c)),
-        (run(adaptive_filter_series, alpha, R_timing=R_timing),
-         run(adaptive_filter_series, alpha, R_timing=R_timing, c=c)),
+        (
+            run(adaptive_filter_series, alpha, R_timing=R_timing),
+            run(adaptive_filter_series, alpha, R_timing=R_timing, c=c),
+        ),
     ):  # c is a power of two, so that nothing is rounded; atol is for an adaptive R that has shrunk to nothing
         close(scaled.mean, c * plain.mean, atol=1e-100)
         close(scaled.var, c**2 * plain.var, atol=1e-100)

@@ -29,6 +29,7 @@ def one_thread():
 
 # One group at a time
 
+
 def test_one_right_answer_of_twelve_in_a_group():
     """KRPO's advantage depends on where the right answer stands, GRPO's does not."""
     by_place = np.diag(krpo(ONE_OF_TWELVE))
@@ -78,6 +79,7 @@ def test_a_group_of_equal_rewards_teaches_grpo_and_leave_one_out_nothing():
 
 # Filters in time
 
+
 def test_a_prompts_filter_holds_answers_against_the_belief_from_before_and_leaves_other_prompts_alone():
     form, seen = PromptFilter(prompts=4, ratio=0.2), {2: [], 0: []}
     for rewards in rng(5).normal(size=(6, 2, 3)):
@@ -114,17 +116,20 @@ def test_what_an_answer_is_held_against_by_a_filter_does_not_change_with_the_ans
         assert not np.allclose(others, 0)
 
 
-@pytest.mark.parametrize(("call", "sentence"), [
-    (lambda: grpo([1.0, 0.0]), r"^rewards must be \(prompts, answers\) with at least 2 answers.*got shape \(2,\)"),
-    (lambda: krpo([[1.0]]), r"^rewards must be \(prompts, answers\) with at least 2 answers.*got shape \(1, 1\)"),
-    (lambda: OneFilter()([[np.nan]]), "^rewards must be finite.*got nan"),
-    (lambda: PromptFilter(prompts=0), "^prompts must be a whole number of at least 1, got 0"),
-    (lambda: OneFilter(ratio=0.0), "^ratio must be positive, got 0.0"),
-    (lambda: groups.make_form("gropo", 5), "^form must be one of .*got 'gropo' .did you mean 'grpo'"),
-    (lambda: SumsConfig(form="grpo", answers=5), "^batch must be a multiple of answers = 5, .*got 192"),
-    (lambda: SumsConfig(form="one_filter", answers=1), "^batch must .* for at most 100 prompts, got 192"),
-    (lambda: SumsConfig(form="one_filter", wrong=2.0), "^wrong must be between 0 and 1, got 2.0"),
-])
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: grpo([1.0, 0.0]), r"^rewards must be \(prompts, answers\) with at least 2 answers.*got shape \(2,\)"),
+        (lambda: krpo([[1.0]]), r"^rewards must be \(prompts, answers\) with at least 2 answers.*got shape \(1, 1\)"),
+        (lambda: OneFilter()([[np.nan]]), "^rewards must be finite.*got nan"),
+        (lambda: PromptFilter(prompts=0), "^prompts must be a whole number of at least 1, got 0"),
+        (lambda: OneFilter(ratio=0.0), "^ratio must be positive, got 0.0"),
+        (lambda: groups.make_form("gropo", 5), "^form must be one of .*got 'gropo' .did you mean 'grpo'"),
+        (lambda: SumsConfig(form="grpo", answers=5), "^batch must be a multiple of answers = 5, .*got 192"),
+        (lambda: SumsConfig(form="one_filter", answers=1), "^batch must .* for at most 100 prompts, got 192"),
+        (lambda: SumsConfig(form="one_filter", wrong=2.0), "^wrong must be between 0 and 1, got 2.0"),
+    ],
+)
 def test_bad_input_gets_a_sentence(call, sentence):
     with pytest.raises(ValueError, match=sentence):
         call()
@@ -163,8 +168,10 @@ def test_a_run_is_the_same_again_and_leaves_torchs_own_randomness_alone():
 
 
 def test_every_form_starts_from_the_same_policy_and_the_same_answers():
-    curves = {form: train_sums(SumsConfig(form=form, batch=24, updates=10, examples=30, learning_rate=1e-9), 3)["curve"]
-              for form in FORMS}
+    curves = {
+        form: train_sums(SumsConfig(form=form, batch=24, updates=10, examples=30, learning_rate=1e-9), 3)["curve"]
+        for form in FORMS
+    }
     assert len({tuple(curve) for curve in curves.values()}) == 1
 
 

@@ -22,8 +22,9 @@ SOURCES = ("kscore", "pyproject.toml", "README.md", "LICENSE")
 
 
 def run(python, *arguments):
-    told = subprocess.run([python, "-m", "pip", "--disable-pip-version-check", "--quiet", *arguments],
-                          capture_output=True, text=True)
+    told = subprocess.run(
+        [python, "-m", "pip", "--disable-pip-version-check", "--quiet", *arguments], capture_output=True, text=True
+    )
     assert told.returncode == 0, told.stderr
 
 
@@ -40,7 +41,7 @@ def installed(tmp_path_factory):
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
         copy(ROOT / name, folder / "source" / name)
     run(sys.executable, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", folder, folder / "source")
-    wheel, = folder.glob("kscore-*.whl")
+    (wheel,) = folder.glob("kscore-*.whl")
     venv.create(folder / "env", with_pip=True)
     python = folder / "env" / "bin" / "python"
     run(python, "install", "-c", ROOT / "constraints.txt", wheel)

@@ -18,10 +18,24 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from kscore.project import NOTEBOOKS, ROOT
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-         "--disable-component-update", "--disable-sync"]
-OWN = ("HOME", "IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR",
-       "JUPYTERLAB_SETTINGS_DIR", "JUPYTERLAB_WORKSPACES_DIR")  # nothing of the user's is read or written
+QUIET = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+OWN = (
+    "HOME",
+    "IPYTHONDIR",
+    "JUPYTER_CONFIG_DIR",
+    "JUPYTER_DATA_DIR",
+    "JUPYTER_RUNTIME_DIR",
+    "JUPYTERLAB_SETTINGS_DIR",
+    "JUPYTERLAB_WORKSPACES_DIR",
+)  # nothing of the user's is read or written
 SETTLED = """async () => {
     const app = window.jupyterapp; await app.restored;
     let panel;
@@ -54,7 +68,9 @@ def test_student_copies_are_opened_where_they_are_written_and_outlive_a_cleaning
     for _ in range(2):
         subprocess.run(["make", "clean"], cwd=tmp_path, check=True, capture_output=True)
     assert [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()] == [
-        "Makefile", f"{written}/mine.ipynb"]
+        "Makefile",
+        f"{written}/mine.ipynb",
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -68,12 +84,23 @@ def lab(tmp_path_factory):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [Path(sys.executable).parent / "jupyter", "lab", *command_of_make_lab(), f"--notebook-dir={folder}",
-               "--allow-root", "--no-browser", "--ip=127.0.0.1", f"--port={port}", "--ServerApp.port_retries=0",
-               "--IdentityProvider.token=chapters", "--expose-app-in-browser"]
+    command = [
+        Path(sys.executable).parent / "jupyter",
+        "lab",
+        *command_of_make_lab(),
+        f"--notebook-dir={folder}",
+        "--allow-root",
+        "--no-browser",
+        "--ip=127.0.0.1",
+        f"--port={port}",
+        "--ServerApp.port_retries=0",
+        "--IdentityProvider.token=chapters",
+        "--expose-app-in-browser",
+    ]
     with (home / "log").open("w") as log:
-        server = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log,
-                                  env=os.environ | {name: str(home / name.lower()) for name in OWN})
+        server = subprocess.Popen(
+            command, cwd=ROOT, stdout=log, stderr=log, env=os.environ | {name: str(home / name.lower()) for name in OWN}
+        )
         try:
             assert eventually(lambda: answers(port), seconds=120), (home / "log").read_text()
             yield f"http://127.0.0.1:{port}", folder
@@ -96,7 +123,8 @@ def browser(tmp_path_factory):
 
     with sync_playwright() as playwright:
         context = playwright.chromium.launch_persistent_context(
-            tmp_path_factory.mktemp("chromium"), executable_path=CHROMIUM, headless=True, args=QUIET)
+            tmp_path_factory.mktemp("chromium"), executable_path=CHROMIUM, headless=True, args=QUIET
+        )
         yield context
         context.close()
 

@@ -31,6 +31,7 @@ def normal_likelihood(model):
 
 # The models
 
+
 @property_test
 @given(series, ratios)
 def test_the_local_level_is_the_filter(z, ratio):
@@ -105,7 +106,8 @@ def test_candidates_are_tried_side_by_side(model):
 def test_pairs_of_candidates_are_tried_side_by_side():
     z, first, second = walk(0.1, 40), np.array([0.1, 0.1, 3.0]), np.array([0.0, 0.2, 0.2])
     assert levels.sloped(z, first, second).likelihood == pytest.approx(
-        [levels.sloped(z, *pair).likelihood for pair in zip(first, second, strict=True)])
+        [levels.sloped(z, *pair).likelihood for pair in zip(first, second, strict=True)]
+    )
 
 
 @property_test
@@ -137,6 +139,7 @@ def test_the_belief_that_is_carried_is_that_of_the_filter_over_all_steps(lengths
 
 # What innovations look like
 
+
 def test_the_whiteness_is_that_of_statsmodels():
     from statsmodels.stats.diagnostic import acorr_ljungbox
 
@@ -165,6 +168,7 @@ def test_the_model_that_made_a_series_leaves_white_innovations_most_of_the_time(
 
 # Fits
 
+
 @property_test
 @given(series)
 def test_no_setting_on_a_grid_is_more_likely_than_the_fit(z):
@@ -189,9 +193,14 @@ def test_the_ratio_is_the_most_likely_one(ratio):
     assert found == pytest.approx(filters.estimate_noise(z).ratio, rel=0.1)
 
 
-@pytest.mark.parametrize(("z", "best"), [
-    (np.random.default_rng(0).normal(5, 1, 150), "running mean"), (walk(0.2, 300), "local level"),
-    (walk(1e-9, 150, slope=1.0), "level and slope")])
+@pytest.mark.parametrize(
+    ("z", "best"),
+    [
+        (np.random.default_rng(0).normal(5, 1, 150), "running mean"),
+        (walk(0.2, 300), "local level"),
+        (walk(1e-9, 150, slope=1.0), "level and slope"),
+    ],
+)
 def test_a_series_prefers_the_model_that_made_it(z, best):
     found = levels.fit_all(z)
     penalized = {name: fit.innovations.likelihood - 2 * len(fit.parameters) for name, fit in found.items()}

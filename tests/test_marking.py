@@ -26,6 +26,7 @@ def results(*errors):
 @pytest.fixture
 def judge(chapter, monkeypatch):
     """Judge copies by what their files say: a list of errors, or something that is no notebook."""
+
     def check(path, *_):
         said = json.loads(path.read_text())
         if said == "deep":
@@ -59,6 +60,7 @@ def rows(path):
 
 # What is judged
 
+
 def test_files_and_folders_are_looked_through_and_nothing_is_judged_twice(tmp_path):
     for name in ("b.ipynb", "a/1.ipynb", "a/deep.ipynb/2.ipynb", "a/.ipynb_checkpoints/1.ipynb", "a/.3.ipynb", "c.txt"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -67,18 +69,32 @@ def test_files_and_folders_are_looked_through_and_nothing_is_judged_twice(tmp_pa
     (tmp_path / "loop.ipynb").symlink_to(tmp_path / "loop.ipynb")
     named = [tmp_path / name for name in ("b.ipynb", "a", "none", "a/1.ipynb", "missing.ipynb", "loop.ipynb")]
     assert [str(path.relative_to(tmp_path)) for path in marking.found(named)] == [
-        "b.ipynb", "a/1.ipynb", "a/deep.ipynb/2.ipynb", "none", "missing.ipynb", "loop.ipynb"]
+        "b.ipynb",
+        "a/1.ipynb",
+        "a/deep.ipynb/2.ipynb",
+        "none",
+        "missing.ipynb",
+        "loop.ipynb",
+    ]
 
 
-@pytest.mark.parametrize(("said", "told"), [
-    ({}, "00_good.ipynb is not a notebook"),
-    ("deep", "00_good.ipynb is not a notebook that can be judged: RecursionError: too deep"),
-    ("refused", "No space left on device: executed.ipynb")])
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({}, "00_good.ipynb is not a notebook"),
+        ("deep", "00_good.ipynb is not a notebook that can be judged: RecursionError: too deep"),
+        ("refused", "No space left on device: executed.ipynb"),
+    ],
+)
 def test_a_copy_that_cannot_be_judged_does_not_stop_the_others(judge, tmp_path, capsys, said, told):
     folder = hand_in(tmp_path / "in", s001=said, s002=["", "", ""])
     assert checked(folder, "--csv", tmp_path / "points.csv") == 1
     assert [row["message"] for row in rows(tmp_path / "points.csv")] == [
-        f"not judged: {told}", "", "", "for a teacher to read"]
+        f"not judged: {told}",
+        "",
+        "",
+        "for a teacher to read",
+    ]
     out, err = capsys.readouterr()
     assert f"not judged: {told}" in out and f"s001/00_good.ipynb: not judged: {told} (" in err
 
@@ -112,13 +128,22 @@ def test_what_cannot_be_understood_is_told_before_anything_is_judged(tmp_path, c
 
 # What is told
 
+
 def test_a_class_is_summed_up_by_copy_and_by_exercise(judge, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    hand_in(tmp_path / "in", s001=["", "", ""], s002=["too small", "not solved yet", ""],
-            s003=["too small", "", "not solved yet"], s004=["too large", "", ""], s005=1)
+    hand_in(
+        tmp_path / "in",
+        s001=["", "", ""],
+        s002=["too small", "not solved yet", ""],
+        s003=["too small", "", "not solved yet"],
+        s004=["too large", "", ""],
+        s005=1,
+    )
     assert checked("in", "--jobs", "1") == 1
     out, err = capsys.readouterr()
-    assert out == """\
+    assert (
+        out
+        == """\
 copy                   points  out of  to read
 in/s001/00_good.ipynb     3.5     6.5        3
 in/s002/00_good.ipynb       0     6.5        3
@@ -131,20 +156,26 @@ exercise  solved  copies  commonest error
 00-2           3       4  not solved yet (1)
 00-3           -       4  not solved yet (1)
 """
-    assert err == """\
+    )
+    assert (
+        err
+        == """\
 in/s001/00_good.ipynb: 3.5 of 6.5 points, 3 for a teacher to give (1 of 5)
 in/s002/00_good.ipynb: 0 of 6.5 points, 3 for a teacher to give (2 of 5)
 in/s003/00_good.ipynb: 1.5 of 6.5 points, 3 for a teacher to give (3 of 5)
 in/s004/00_good.ipynb: 1.5 of 6.5 points, 3 for a teacher to give (4 of 5)
 in/s005/00_good.ipynb: not judged: 00_good.ipynb is not a notebook (5 of 5)
 """
+    )
 
 
 def test_an_answer_that_nobody_got_wrong_has_no_error():
     copies = [Copy("a", results("", "x", "")), Copy("b", results("", "x", ""))]
     assert marking.summary(copies).splitlines()[-3:] == [
-        "00-1           2       2", "00-2           0       2  x (2)",
-        "00-3           -       2  for a teacher to read"]
+        "00-1           2       2",
+        "00-2           0       2  x (2)",
+        "00-3           -       2  for a teacher to read",
+    ]
 
 
 @pytest.mark.long
@@ -155,12 +186,22 @@ def test_copies_are_executed_and_it_is_told_how_far_they_are(fill, tmp_path, cap
         fill(answers).rename(folder / student / "mine.ipynb")
     assert checked(folder, "--jobs", 2, "--csv", tmp_path / "points.csv") == 0
     out, err = capsys.readouterr()
-    assert [(row["file"], row["chapter"], row["exercise"], row["points"], row["out of"], row["message"])
-            for row in rows(tmp_path / "points.csv")] == [
-        (str(folder / student / "mine.ipynb"), "00_good", *row) for student, given in {
-            "s001": [("1", ""), ("1", "")], "s002": [("0", "not true: a == 1"), ("0", "b is one")]}.items()
-        for row in [("00-1", "2", "2", ""), ("00-2", given[0][0], "1", given[0][1]),
-                    ("00-3", given[1][0], "1", given[1][1]), ("00-4", "", "3", "for a teacher to read")]]
+    assert [
+        (row["file"], row["chapter"], row["exercise"], row["points"], row["out of"], row["message"])
+        for row in rows(tmp_path / "points.csv")
+    ] == [
+        (str(folder / student / "mine.ipynb"), "00_good", *row)
+        for student, given in {
+            "s001": [("1", ""), ("1", "")],
+            "s002": [("0", "not true: a == 1"), ("0", "b is one")],
+        }.items()
+        for row in [
+            ("00-1", "2", "2", ""),
+            ("00-2", given[0][0], "1", given[0][1]),
+            ("00-3", given[1][0], "1", given[1][1]),
+            ("00-4", "", "3", "for a teacher to read"),
+        ]
+    ]
     assert f"The points of every copy and exercise are in {tmp_path / 'points.csv'}" in out
     assert f"running {folder / 's001' / 'mine.ipynb'}: cell 1 of " in err
     assert f"{folder / 's002' / 'mine.ipynb'}: 2 of 7 points, 3 for a teacher to give (" in err
@@ -213,9 +254,15 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one(judge, tmp_path, capsy
     assert place.read_text() == "as it was" and not list(tmp_path.glob("*.new"))
 
 
-@pytest.mark.parametrize(("name", "told"), [
-    ("in/s001/00_good.ipynb", "csv must be a file whose name ends in .csv, got "), ("in", "whose name ends in .csv"),
-    ("no/points.csv", "csv must be in a folder that exists, got "), ("folder.csv", "whose name ends in .csv, got ")])
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("in/s001/00_good.ipynb", "csv must be a file whose name ends in .csv, got "),
+        ("in", "whose name ends in .csv"),
+        ("no/points.csv", "csv must be in a folder that exists, got "),
+        ("folder.csv", "whose name ends in .csv, got "),
+    ],
+)
 def test_where_the_file_goes_is_asked_before_anything_is_judged(judge, tmp_path, capsys, monkeypatch, name, told):
     folder = hand_in(tmp_path / "in", s001=["", "", ""])
     (tmp_path / "folder.csv").mkdir()

@@ -12,9 +12,15 @@ from kscore.study import plan
 TIMES = Times(np.array([40, 200, 500]), np.array([True, True, False]))
 
 
-@pytest.mark.parametrize(("cap", "time", "arrived"), [
-    (500, [40, 200, 500], [True, True, False]), (200, [40, 200, 200], [True, True, False]),
-    (199, [40, 199, 199], [True, False, False]), (10, [10, 10, 10], [False, False, False])])
+@pytest.mark.parametrize(
+    ("cap", "time", "arrived"),
+    [
+        (500, [40, 200, 500], [True, True, False]),
+        (200, [40, 200, 200], [True, True, False]),
+        (199, [40, 199, 199], [True, False, False]),
+        (10, [10, 10, 10], [False, False, False]),
+    ],
+)
 def test_a_lower_cap_censors_what_comes_later(cap, time, arrived):
     found = multiverse.cut(TIMES, cap)
     assert found.time.tolist() == time and found.arrived.tolist() == arrived
@@ -22,13 +28,27 @@ def test_a_lower_cap_censors_what_comes_later(cap, time, arrived):
 
 def frame(*rows):
     """Runs of one arm: the evaluation returns, the recorded time and whether the run arrived."""
-    return pd.DataFrame([{"arm": "a", "seed": seed, "eval_returns": np.array(returns, float), "evaluation": time,
-                          "evaluation_arrived": arrived} for seed, (returns, time, arrived) in enumerate(rows)])
+    return pd.DataFrame(
+        [
+            {
+                "arm": "a",
+                "seed": seed,
+                "eval_returns": np.array(returns, float),
+                "evaluation": time,
+                "evaluation_arrived": arrived,
+            }
+            for seed, (returns, time, arrived) in enumerate(rows)
+        ]
+    )
 
 
 def test_a_shorter_window_is_reached_where_its_mean_first_is():
-    runs = frame(([0, 0, 10, 10, 10], 5, True), ([0, 0, 0, 0, 0], 5, False), ([0, 10, 10, 0, 0], 5, False),
-                 ([0, 0, 0, 10, 10], 5, False))
+    runs = frame(
+        ([0, 0, 10, 10, 10], 5, True),
+        ([0, 0, 0, 0, 0], 5, False),
+        ([0, 10, 10, 0, 0], 5, False),
+        ([0, 0, 0, 10, 10], 5, False),
+    )
     found = multiverse.arrivals(runs, "evaluation", 2, 10)
     assert found.time.tolist() == [4, 5, 3, 5] and found.arrived.tolist() == [True, False, True, True]
 
@@ -38,8 +58,10 @@ def test_a_run_that_arrived_has_done_so_at_the_recorded_time_at_the_latest():
     assert found.time.tolist() == [5] and found.arrived.tolist() == [True]
 
 
-@pytest.mark.parametrize(("low", "high", "side"), [
-    (1.1, 2, "faster"), (0.9, 2, "cannot be told"), (0.2, 0.9, "slower"), (1, 2, "cannot be told")])
+@pytest.mark.parametrize(
+    ("low", "high", "side"),
+    [(1.1, 2, "faster"), (0.9, 2, "cannot be told"), (0.2, 0.9, "slower"), (1, 2, "cannot be told")],
+)
 def test_an_interval_lies_on_one_side_or_across(low, high, side):
     assert multiverse.side(Interval(1, low, high, 9), 1.0) == side
 
@@ -53,8 +75,9 @@ def lander():
 
 def test_the_world_of_the_plan_is_among_them_with_the_factor_of_the_report(lander):
     worlds, runs = lander
-    ours = worlds.query("filter == 'adaptive' and baseline == 'running' and criterion == 'evaluation' and window == 25 "
-                        "and cap == 1500")
+    ours = worlds.query(
+        "filter == 'adaptive' and baseline == 'running' and criterion == 'evaluation' and window == 25 and cap == 1500"
+    )
     assert len(ours) == 1
     assert ours.factor.iloc[0] == analysis.compare(runs, "adaptive", "running").factor
 
@@ -67,8 +90,9 @@ def test_every_choice_is_combined_with_every_other(lander):
 
 
 def test_a_criterion_that_was_not_watched_is_no_world():
-    worlds = multiverse.worlds({"cartpole_ppo": study.runs(plan.part("cartpole_ppo", seeds=5))},
-                               {"cartpole_ppo": 475.0}, draws=20)
+    worlds = multiverse.worlds(
+        {"cartpole_ppo": study.runs(plan.part("cartpole_ppo", seeds=5))}, {"cartpole_ppo": 475.0}, draws=20
+    )
     assert set(worlds.criterion) == {"evaluation"}
 
 
@@ -76,8 +100,12 @@ def test_shares_add_up(lander):
     worlds, _ = lander
     shares = multiverse.shares(worlds, "filter")
     assert np.allclose(shares.sum(axis=1), 1) and list(shares) == list(multiverse.SIDES)
-    by_hand = np.mean([(worlds[worlds["filter"] == "refit"][f"by {test}"] == "slower").mean()
-                       for test in ("factor", "log-rank", "pairs")])
+    by_hand = np.mean(
+        [
+            (worlds[worlds["filter"] == "refit"][f"by {test}"] == "slower").mean()
+            for test in ("factor", "log-rank", "pairs")
+        ]
+    )
     assert shares["slower"]["refit"] == pytest.approx(by_hand)
 
 

@@ -20,11 +20,17 @@ def walk(ratio, n, seed=0, scale=1.0):
     return scale * (np.cumsum(rng.normal(0, math.sqrt(ratio), n)) + rng.normal(0, 1, n))
 
 
-series = st.builds(walk, st.sampled_from([0.0, 0.01, 0.1, 1.0, 10.0]), st.integers(5, 60), st.integers(0, 1000),
-                   st.sampled_from([1e-6, 1.0, 1e6]))
+series = st.builds(
+    walk,
+    st.sampled_from([0.0, 0.01, 0.1, 1.0, 10.0]),
+    st.integers(5, 60),
+    st.integers(0, 1000),
+    st.sampled_from([1e-6, 1.0, 1e6]),
+)
 
 
 # The likelihood
+
 
 @property_test
 @given(series, st.floats(0, 5), st.floats(0.01, 5))
@@ -36,8 +42,9 @@ def test_the_likelihood_is_that_of_the_multivariate_normal(z, Q, R):
     t = np.arange(1, len(z))
     covariance = Q * np.minimum.outer(t, t) + R * (np.eye(len(t)) + 1)
     d = z[1:] - z[0]
-    expected = -0.5 * (len(t) * math.log(2 * math.pi) + np.linalg.slogdet(covariance)[1]
-                       + d @ np.linalg.solve(covariance, d))
+    expected = -0.5 * (
+        len(t) * math.log(2 * math.pi) + np.linalg.slogdet(covariance)[1] + d @ np.linalg.solve(covariance, d)
+    )
     assert filters.local_level_likelihood(z, Q, R) == pytest.approx(expected, rel=1e-6, abs=1e-6)
 
 
@@ -63,6 +70,7 @@ def test_the_concentrated_likelihood_is_the_best_over_all_scales(z, ratio):
 
 
 # Estimates from a whole series
+
 
 @pytest.mark.parametrize("ratio", [0.01, 0.1, 1.0])
 def test_a_thousand_observations_give_the_ratio_within_a_factor_of_two_nine_times_of_ten(ratio):
@@ -95,15 +103,17 @@ def test_the_gradient_climbs_to_the_same_place(seed):
     z = walk(0.3, 60, seed)
     found, expected = filters.estimate_noise(z, "gradient"), filters.estimate_noise(z)
     assert found.R == pytest.approx(expected.R, rel=1e-2) and found.Q == pytest.approx(expected.Q, rel=2e-2)
-    assert filters.local_level_likelihood(z, *found) == pytest.approx(filters.local_level_likelihood(z, *expected),
-                                                                      abs=1e-4)
+    assert filters.local_level_likelihood(z, *found) == pytest.approx(
+        filters.local_level_likelihood(z, *expected), abs=1e-4
+    )
 
 
 def test_the_gradient_is_that_of_the_likelihood():
     z = torch.as_tensor(walk(0.2, 12))
     Q, R = (torch.tensor(value, dtype=torch.float64, requires_grad=True) for value in (0.3, 0.8))
     assert float(filters.torch_likelihood(z, Q, R).detach()) == pytest.approx(
-        filters.local_level_likelihood(z.numpy(), 0.3, 0.8))
+        filters.local_level_likelihood(z.numpy(), 0.3, 0.8)
+    )
     assert torch.autograd.gradcheck(lambda Q, R: filters.torch_likelihood(z, Q, R), (Q, R))
 
 
@@ -115,9 +125,15 @@ def test_moments_are_exact_where_there_are_many():
         assert found.Q == pytest.approx(Q, rel=0.05) and found.R == pytest.approx(R, rel=0.1)
 
 
-@pytest.mark.parametrize(("square", "product", "expected"), [
-    (3.0, -1.0, Noise(1.0, 1.0)), (2.0, -1.0, Noise(0.0, 1.0)), (2.0, -1.5, Noise(0.0, 1.0)),
-    (2.0, 0.5, Noise(pytest.approx(2.0), pytest.approx(2e-12)))])
+@pytest.mark.parametrize(
+    ("square", "product", "expected"),
+    [
+        (3.0, -1.0, Noise(1.0, 1.0)),
+        (2.0, -1.0, Noise(0.0, 1.0)),
+        (2.0, -1.5, Noise(0.0, 1.0)),
+        (2.0, 0.5, Noise(pytest.approx(2.0), pytest.approx(2e-12))),
+    ],
+)
 def test_two_moments_make_two_variances_and_what_is_impossible_goes_to_the_edge(square, product, expected):
     assert filters.solve_moments(square, product) == expected
 
@@ -143,9 +159,15 @@ def test_white_noise_has_no_drift_more_often_than_not():
     assert np.mean([Q == 0 for Q in found]) >= 0.5
 
 
-@pytest.mark.parametrize(("bad", "words"), [
-    ([1.0, 2.0], "series must have at least 3 observations, got 2"), ([1.0] * 5, "series must vary, .*got 5 times 1"),
-    ([1.0, math.nan, 2.0], "series"), ([], "series")])
+@pytest.mark.parametrize(
+    ("bad", "words"),
+    [
+        ([1.0, 2.0], "series must have at least 3 observations, got 2"),
+        ([1.0] * 5, "series must vary, .*got 5 times 1"),
+        ([1.0, math.nan, 2.0], "series"),
+        ([], "series"),
+    ],
+)
 def test_a_series_that_says_nothing_of_its_noise_is_refused(bad, words):
     with pytest.raises(ValueError, match=words):
         filters.estimate_noise(bad)
@@ -157,6 +179,7 @@ def test_a_method_that_is_not_there_is_refused():
 
 
 # Estimates that follow a stream
+
 
 def followed(z, **options):
     moments = filters.Moments()
@@ -181,8 +204,10 @@ def test_with_forgetting_they_follow_a_change():
 @property_test
 @given(series, st.sampled_from([1e-3, 1000.0]), st.floats(0, 0.5))
 def test_moments_that_follow_a_stream_do_not_mind_its_scale(z, scale, forget):
-    one, other = (filters.solve_moments(moments.square, moments.product)
-                  for moments in (followed(z, forget=forget), followed(scale * z, forget=forget)))
+    one, other = (
+        filters.solve_moments(moments.square, moments.product)
+        for moments in (followed(z, forget=forget), followed(scale * z, forget=forget))
+    )
     assert other.gain == pytest.approx(one.gain, abs=1e-6) and other.R == pytest.approx(scale**2 * one.R)
 
 
@@ -284,8 +309,10 @@ def test_what_is_not_far_off_counts_in_full(prior, share, R, far):
 @given(beliefs, st.floats(1, 1e6), st.floats(0.01, 100), st.floats(0.5, 5), st.sampled_from([-1, 1]))
 def test_what_is_too_far_off_counts_as_if_it_were_just_so_far(prior, times, R, far, side):
     edge = side * far * math.sqrt(prior.var + R)
-    found, expected = (filters.robust_update(prior, prior.mean + times * edge, R, far),
-                       filters.update(prior, prior.mean + edge, R))
+    found, expected = (
+        filters.robust_update(prior, prior.mean + times * edge, R, far),
+        filters.update(prior, prior.mean + edge, R),
+    )
     assert found == (pytest.approx(expected.mean), pytest.approx(expected.var))
 
 
@@ -297,6 +324,7 @@ def test_by_default_three_deviations_are_far():
 
 
 # Level plus slope
+
 
 def test_level_and_slope_are_those_of_the_matrix_filter():
     F, H, Q = np.array([[1.0, 1.0], [0.0, 1.0]]), np.array([[1.0, 0.0]]), np.diag([0.3, 0.02])
@@ -330,8 +358,9 @@ def test_level_and_slope_are_those_of_statsmodels():
     for value in z[1:].tolist():
         belief = filters.update_trend(filters.predict_trend(belief, Q, Q_slope), value, R)
     assert np.allclose([belief.level, belief.slope], expected.filtered_state[:, -1])
-    assert np.allclose([[belief.var, belief.cov], [belief.cov, belief.slope_var]],
-                       expected.filtered_state_cov[:, :, -1])
+    assert np.allclose(
+        [[belief.var, belief.cov], [belief.cov, belief.slope_var]], expected.filtered_state_cov[:, :, -1]
+    )
 
 
 @property_test
@@ -344,6 +373,8 @@ def test_level_and_slope_stay_possible_and_do_not_mind_the_scale(z, Q, Q_slope, 
         assert 0 < one.var <= R and one.slope_var > 0
         assert one.cov**2 <= one.var * one.slope_var * (1 + 1e-9)
     size = scale * np.abs(z).max()
-    assert other[:2] == (pytest.approx(scale * one.level, abs=1e-9 * size),
-                         pytest.approx(scale * one.slope, abs=1e-9 * size))
+    assert other[:2] == (
+        pytest.approx(scale * one.level, abs=1e-9 * size),
+        pytest.approx(scale * one.slope, abs=1e-9 * size),
+    )
     assert other[2:] == one[2:]

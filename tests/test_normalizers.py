@@ -21,7 +21,13 @@ CONFIGS = {
     **{f"simple-{mode}": {"name": "kscore", "variant": "simple", "mode": mode, "Q": 0.1, "R": 2.0} for mode in MODES},
     **{
         f"adaptive-{mode}-{timing}": {
-            "name": "kscore", "variant": "adaptive", "mode": mode, "R_timing": timing, "Q": 0.1, "R": 2.0, "alpha": 0.8,
+            "name": "kscore",
+            "variant": "adaptive",
+            "mode": mode,
+            "R_timing": timing,
+            "Q": 0.1,
+            "R": 2.0,
+            "alpha": 0.8,
         }
         for mode in MODES
         for timing in ("after", "before")
@@ -552,8 +558,18 @@ def test_a_normalizer_spelled_out_has_every_option_and_makes_the_same():
     assert spelled_out("running") == {"name": "running", "eps": 1e-8}
     assert spelled_out("ema", decay=np.float32(0.5)) == {"name": "ema", "eps": 1e-8, "decay": 0.5}
     assert spelled_out("kscore", mode="refit", Q=1) == {
-        "name": "kscore", "variant": "simple", "mode": "refit", "scale": "belief", "Q": 1.0, "R": 1e-2, "alpha": 0.9,
-        "R_timing": "after", "x0": 0.0, "P0": 1.0, "eps": 1e-8}
+        "name": "kscore",
+        "variant": "simple",
+        "mode": "refit",
+        "scale": "belief",
+        "Q": 1.0,
+        "R": 1e-2,
+        "alpha": 0.9,
+        "R_timing": "after",
+        "x0": 0.0,
+        "P0": 1.0,
+        "eps": 1e-8,
+    }
 
 
 @every_config

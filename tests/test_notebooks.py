@@ -92,6 +92,7 @@ def test_the_readme_figure_is_the_published_one():
 
 # Parameters
 
+
 @each_chapter
 def test_the_parameters_cell_holds_commented_typed_literals(path):
     tagged = [cell for cell in code_cells(path) if "parameters" in cell.metadata.get("tags", [])]
@@ -127,18 +128,51 @@ def bound(code):
     return found
 
 
-@pytest.mark.parametrize("code", [
-    "p = 1", "p: int = 1", "p += 1", "a, (p, b) = c", "for p in c: pass", "with a as p: pass", "import p", "import p.q",
-    "import a as p", "from a import p", "def p(): pass", "class p: pass", "del p", "a = [b for b in c if (p := b)]",
-    "if a:\n    p = 1", "try:\n    a\nexcept E as p:\n    pass", "def f():\n    global p\n    p = 1",
-    "match a:\n    case [p, *_]:\n        pass", "match a:\n    case {**p}:\n        pass"])
+@pytest.mark.parametrize(
+    "code",
+    [
+        "p = 1",
+        "p: int = 1",
+        "p += 1",
+        "a, (p, b) = c",
+        "for p in c: pass",
+        "with a as p: pass",
+        "import p",
+        "import p.q",
+        "import a as p",
+        "from a import p",
+        "def p(): pass",
+        "class p: pass",
+        "del p",
+        "a = [b for b in c if (p := b)]",
+        "if a:\n    p = 1",
+        "try:\n    a\nexcept E as p:\n    pass",
+        "def f():\n    global p\n    p = 1",
+        "match a:\n    case [p, *_]:\n        pass",
+        "match a:\n    case {**p}:\n        pass",
+    ],
+)
 def test_what_binds_a_name_at_the_level_of_a_module_is_known(code):
     assert "p" in bound(code)
 
 
-@pytest.mark.parametrize("code", [
-    "a = p", "p.q = 1", "p[0] = 1", "f(p=1)", "[p for p in c]", "{p: p for p in c}", "lambda p: p",
-    "def f(p):\n    p = 1", "class A:\n    p = 1", "import a.p", "from p import a", "import p as a"])
+@pytest.mark.parametrize(
+    "code",
+    [
+        "a = p",
+        "p.q = 1",
+        "p[0] = 1",
+        "f(p=1)",
+        "[p for p in c]",
+        "{p: p for p in c}",
+        "lambda p: p",
+        "def f(p):\n    p = 1",
+        "class A:\n    p = 1",
+        "import a.p",
+        "from p import a",
+        "import p as a",
+    ],
+)
 def test_what_does_not_bind_it_there_is_known_too(code):
     assert "p" not in bound(code)
 
@@ -202,7 +236,7 @@ def test_a_chapter_runs_to_its_end_and_tells_right_answers_from_wrong_ones(path,
     (tmp_path / "assembled").mkdir()
     task = Task(tmp_path / "assembled" / path.name, tmp_path / path.name, given)
     task.source.write_text(json.dumps(attempted(chapter)))
-    outcome, = runner.run([task], tmp_path)
+    (outcome,) = runner.run([task], tmp_path)
     assert outcome.status == "ok", (outcome.cell, outcome.error)
     cells = notebooks.cells(task.target)
     trials = {cell["metadata"]["trial"]: cell for cell in cells if "trial" in cell["metadata"]}
@@ -222,6 +256,7 @@ def test_a_chapter_runs_to_its_end_and_tells_right_answers_from_wrong_ones(path,
 
 
 # The other ways of use
+
 
 @pytest.mark.long
 @one_of_each_kind
@@ -246,7 +281,8 @@ def test_it_runs_as_a_plain_script_from_anywhere(path, tmp_path):
 def edited(script, values):
     """A script with other values in its parameters cell, as a reader would write them there."""
     for name, value in values.items():
-        script, count = re.subn(rf"^({name}: [\w\[\]]+ = ).*$", lambda line, value=value: f"{line[1]}{value!r}", script,
-                                flags=re.MULTILINE)
+        script, count = re.subn(
+            rf"^({name}: [\w\[\]]+ = ).*$", lambda line, value=value: f"{line[1]}{value!r}", script, flags=re.MULTILINE
+        )
         assert count == 1
     return script

@@ -22,9 +22,21 @@ def given(chapter, tmp_path, text):
     return parameters.check(chapter, parameters.from_file(file, [chapter])["00_good"])
 
 
-@pytest.mark.parametrize(("value", "allowed"), [
-    ([1.0], False), ([1.0, 2.0], True), ([1, 2], True), ([1.0, 1.0], False), ([1, 1.0], False),
-    ([0, 1, 2, 3], True), ([0, 1, 2, 3, 4], False), ([], False), ([1, 10], False), ("[3, 4]", True)])
+@pytest.mark.parametrize(
+    ("value", "allowed"),
+    [
+        ([1.0], False),
+        ([1.0, 2.0], True),
+        ([1, 2], True),
+        ([1.0, 1.0], False),
+        ([1, 1.0], False),
+        ([0, 1, 2, 3], True),
+        ([0, 1, 2, 3, 4], False),
+        ([], False),
+        ([1, 10], False),
+        ("[3, 4]", True),
+    ],
+)
 def test_a_list_has_so_many_different_elements(chapter, value, allowed):
     if allowed:
         assert len(parameters.check(chapter, {"marks": value})["marks"]) >= 2
@@ -74,7 +86,8 @@ def test_a_number_beyond_all_bounds_gets_a_sentence(chapter, tmp_path, text):
 
 def test_a_bomb_of_aliases_is_refused_at_once(chapter, tmp_path):
     bomb = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
-        f"{new}: &{new} [{', '.join([f'*{old}'] * 9)}]\n" for old, new in zip("abcdefgh", "bcdefghi", strict=True))
+        f"{new}: &{new} [{', '.join([f'*{old}'] * 9)}]\n" for old, new in zip("abcdefgh", "bcdefghi", strict=True)
+    )
     with pytest.raises(ValueError, match="must be written out, not referred to"):
         given(chapter, tmp_path, bomb)
 
@@ -89,8 +102,9 @@ def test_nor_can_a_name_be_brought_in_a_second_time(chapter, tmp_path):
         given(chapter, tmp_path, "<<: {size: 1}\nsize: 2\n")
 
 
-@pytest.mark.parametrize("value", [
-    "!!int '010'", "!!int 0x1f", "!!int '1:30'", "!!float 1", "! 5", "!!python/name:os.system"])
+@pytest.mark.parametrize(
+    "value", ["!!int '010'", "!!int 0x1f", "!!int '1:30'", "!!float 1", "! 5", "!!python/name:os.system"]
+)
 def test_no_tag_makes_another_value_of_what_is_written(chapter, tmp_path, value):
     with pytest.raises(ValueError, match="a value must be written as it is, without a tag, got"):
         given(chapter, tmp_path, f"size: {value}\n")
@@ -103,7 +117,11 @@ def test_a_grid_of_many_combinations_reads_its_chapter_once(chapter, tmp_path, m
 
     read = []
     monkeypatch.setattr(notebooks, "cells", lambda path, real=notebooks.cells: read.append(path) or real(path))
-    sweeps = ["--sweep", "size=" + ",".join(map(str, range(100))), "--sweep",
-              "rate=" + ",".join(f"0.{i:03}" for i in range(100))]
+    sweeps = [
+        "--sweep",
+        "size=" + ",".join(map(str, range(100))),
+        "--sweep",
+        "rate=" + ",".join(f"0.{i:03}" for i in range(100)),
+    ]
     options = __main__._parser().parse_args(["run", "00", "--out", str(tmp_path / "out"), *sweeps])
     assert len(__main__._tasks(options)) == 10_000 and len(read) == 1

@@ -37,6 +37,7 @@ def refusal(chapter, **values):
 
 # Finding
 
+
 def test_chapters_are_found_by_name_number_and_glob(notebook):
     notebook(), notebook(name="01_bad"), notebook(name="1_no_chapter")
 
@@ -59,6 +60,7 @@ def test_a_file_that_is_no_notebook_gets_a_sentence(collection, text):
 
 # Reading
 
+
 def test_parameters_are_what_their_lines_say(chapter):
     assert list(parameters.of(chapter).values()) == [
         Parameter("size", "int", 3, "how many, at most ten", 1, 10),
@@ -75,13 +77,22 @@ def test_parameters_are_what_their_lines_say(chapter):
     ]
 
 
-@pytest.mark.parametrize(("name", "allowed"), [
-    ("size", "a whole number from 1 to 10"), ("rate", "a number of at least 0"), ("mode", "one of #stream, refit"),
-    ("title", "a text"), ("on", "true or false"), ("lengths", "a list of plain values"),
-    ("seeds", "a list of whole numbers from 0 to 99"), ("noises", "a list of numbers"),
-    ("shares", "a list of 2 to 3 different numbers from 0 to 1"), ("names", "a list of 1 to 2 plain values"),
-    ("options", "a mapping of names to plain values"),
-])
+@pytest.mark.parametrize(
+    ("name", "allowed"),
+    [
+        ("size", "a whole number from 1 to 10"),
+        ("rate", "a number of at least 0"),
+        ("mode", "one of #stream, refit"),
+        ("title", "a text"),
+        ("on", "true or false"),
+        ("lengths", "a list of plain values"),
+        ("seeds", "a list of whole numbers from 0 to 99"),
+        ("noises", "a list of numbers"),
+        ("shares", "a list of 2 to 3 different numbers from 0 to 1"),
+        ("names", "a list of 1 to 2 plain values"),
+        ("options", "a mapping of names to plain values"),
+    ],
+)
 def test_what_is_allowed_is_said_in_words(chapter, name, allowed):
     assert parameters.of(chapter)[name].allowed == allowed
 
@@ -114,15 +125,33 @@ def test_profiles_name_real_chapters():
 
 # Checking
 
-@pytest.mark.parametrize(("name", "text", "value"), [
-    ("size", "5", 5), ("size", " 5 ", 5), ("rate", "1e-4", 1e-4), ("rate", "5", 5.0), ("rate", ".5", 0.5),
-    ("title", "5", "5"), ("title", "true", "true"), ("title", "", ""), ("title", "{seed}", "{seed}"),
-    ("on", "true", True), ("on", "no", False), ("lengths", "[1, 1e-4, a]", [1, 1e-4, "a"]), ("lengths", "[]", []),
-    ("lengths", "[010, 1:30, .nan]", ["010", "1:30", ".nan"]),  # only what looks like a number is one
-    ("shares", "[0, 1]", [0.0, 1.0]), ("names", "[a, a]", ["a", "a"]),
-    ("seeds", "[0, 99]", [0, 99]), ("seeds", "[]", []), ("noises", "[1, 1e-4]", [1.0, 1e-4]),
-    ("options", "{name: ema, decay: 1e-2}", {"name": "ema", "decay": 0.01}), ("mode", "refit", "refit"),
-])
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("size", "5", 5),
+        ("size", " 5 ", 5),
+        ("rate", "1e-4", 1e-4),
+        ("rate", "5", 5.0),
+        ("rate", ".5", 0.5),
+        ("title", "5", "5"),
+        ("title", "true", "true"),
+        ("title", "", ""),
+        ("title", "{seed}", "{seed}"),
+        ("on", "true", True),
+        ("on", "no", False),
+        ("lengths", "[1, 1e-4, a]", [1, 1e-4, "a"]),
+        ("lengths", "[]", []),
+        ("lengths", "[010, 1:30, .nan]", ["010", "1:30", ".nan"]),  # only what looks like a number is one
+        ("shares", "[0, 1]", [0.0, 1.0]),
+        ("names", "[a, a]", ["a", "a"]),
+        ("seeds", "[0, 99]", [0, 99]),
+        ("seeds", "[]", []),
+        ("noises", "[1, 1e-4]", [1.0, 1e-4]),
+        ("options", "{name: ema, decay: 1e-2}", {"name": "ema", "decay": 0.01}),
+        ("mode", "refit", "refit"),
+    ],
+)
 def test_a_text_is_read_as_what_the_parameter_is(chapter, name, text, value):
     read = parameters.check(chapter, {name: text})[name]
     assert read == value and type(read) is type(value)
@@ -134,30 +163,83 @@ def test_values_of_a_file_are_taken_as_they_are(chapter):
     assert checked == values and type(checked["rate"]) is float
 
 
-@pytest.mark.parametrize(("name", "value"), [
-    ("size", "0"), ("size", "11"), ("size", "5.0"), ("size", "five"), ("size", ""), ("size", True), ("size", 5.0),
-    ("size", None), ("size", "1:30"), ("size", "010"), ("size", "1_0"), ("seeds", "[010]"), ("seeds", "[1_0]"),
-    ("size", "9" * 5000), ("rate", "-1"), ("rate", "nan"), ("rate", "inf"),
-    ("rate", "1e400"), ("rate", float("nan")), ("rate", "2020-01-01"), ("mode", "Refit"), ("mode", "#stream, refit"),
-    ("title", 5), ("title", None), ("title", "\udcff"), ("on", "1"), ("on", 1), ("lengths", "5"), ("lengths", "[1"),
-    ("lengths", [float("nan")]), ("noises", "[.nan]"), ("lengths", "[2020-01-01]"), ("lengths", "[2020-13-45]"),
-    ("lengths", "&a [*a]"),
-    ("seeds", "[0, 100]"), ("seeds", "[1.0]"), ("seeds", "3"), ("seeds", [True]), ("seeds", [[3]]), ("noises", "[a]"),
-    ("noises", "[.inf]"), ("options", [{}]),
-    ("lengths", "[" * 1000), ("options", "{1: 2}"), ("options", "{a: 2020-01-01}"), ("options", "[a]"),
-    ("options", "!!set {a}"), ("options", "{a: !!binary aGk=}"), ("options", "{a: 1, a: 2}"), ("options", "&b {a: *b}"),
-    ("lengths", "[&a 1, *a]"), ("rate", 10**400), ("shares", "[0.5]"), ("shares", "[0.5, 0.5]"), ("shares", "[0, 2]"),
-    ("shares", "[0, 0.1, 0.2, 0.3]"), ("names", "[]"), ("names", "[a, b, c]"),
-])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("size", "0"),
+        ("size", "11"),
+        ("size", "5.0"),
+        ("size", "five"),
+        ("size", ""),
+        ("size", True),
+        ("size", 5.0),
+        ("size", None),
+        ("size", "1:30"),
+        ("size", "010"),
+        ("size", "1_0"),
+        ("seeds", "[010]"),
+        ("seeds", "[1_0]"),
+        ("size", "9" * 5000),
+        ("rate", "-1"),
+        ("rate", "nan"),
+        ("rate", "inf"),
+        ("rate", "1e400"),
+        ("rate", float("nan")),
+        ("rate", "2020-01-01"),
+        ("mode", "Refit"),
+        ("mode", "#stream, refit"),
+        ("title", 5),
+        ("title", None),
+        ("title", "\udcff"),
+        ("on", "1"),
+        ("on", 1),
+        ("lengths", "5"),
+        ("lengths", "[1"),
+        ("lengths", [float("nan")]),
+        ("noises", "[.nan]"),
+        ("lengths", "[2020-01-01]"),
+        ("lengths", "[2020-13-45]"),
+        ("lengths", "&a [*a]"),
+        ("seeds", "[0, 100]"),
+        ("seeds", "[1.0]"),
+        ("seeds", "3"),
+        ("seeds", [True]),
+        ("seeds", [[3]]),
+        ("noises", "[a]"),
+        ("noises", "[.inf]"),
+        ("options", [{}]),
+        ("lengths", "[" * 1000),
+        ("options", "{1: 2}"),
+        ("options", "{a: 2020-01-01}"),
+        ("options", "[a]"),
+        ("options", "!!set {a}"),
+        ("options", "{a: !!binary aGk=}"),
+        ("options", "{a: 1, a: 2}"),
+        ("options", "&b {a: *b}"),
+        ("lengths", "[&a 1, *a]"),
+        ("rate", 10**400),
+        ("shares", "[0.5]"),
+        ("shares", "[0.5, 0.5]"),
+        ("shares", "[0, 2]"),
+        ("shares", "[0, 0.1, 0.2, 0.3]"),
+        ("names", "[]"),
+        ("names", "[a, b, c]"),
+    ],
+)
 def test_a_value_that_is_not_allowed_is_refused_with_what_is(chapter, name, value):
     allowed = parameters.of(chapter)[name].allowed
     assert refusal(chapter, **{name: value}) == f"{name} of 00_good must be {allowed}, got {value!r:.200}"
 
 
-@pytest.mark.parametrize("hostile", [
-    "!!python/object/apply:os.system ['touch RAN']", "!!python/name:os.system", "!!python/object/new:os.system [ls]",
-    "__import__('os').system('touch RAN')",
-])
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "!!python/object/apply:os.system ['touch RAN']",
+        "!!python/name:os.system",
+        "!!python/object/new:os.system [ls]",
+        "__import__('os').system('touch RAN')",
+    ],
+)
 @pytest.mark.parametrize("name", ["size", "on", "lengths", "options"])
 def test_a_hostile_text_is_refused_and_nothing_of_it_runs(chapter, tmp_path, monkeypatch, name, hostile):
     monkeypatch.chdir(tmp_path)
@@ -169,30 +251,42 @@ def test_a_hostile_text_is_refused_and_nothing_of_it_runs(chapter, tmp_path, mon
 def test_an_unknown_name_is_refused_with_the_nearest(chapter, notebook):
     assert refusal(chapter, size=3, ratte=1) == (
         "parameter of 00_good must be one of 'size', 'rate', 'mode', 'title', 'on', 'lengths', 'seeds', 'noises', "
-        "'shares', 'names', 'options', got 'ratte' (did you mean 'rate'?)")
+        "'shares', 'names', 'options', got 'ratte' (did you mean 'rate'?)"
+    )
     assert refusal(chapter, helper=1).startswith("parameter of 00_good must be one of")
     assert refusal(notebook("a = 1", name="01_none"), a=1) == "01_none has no parameters, got 'a'"
 
 
 # Files and sweeps
 
+
 def test_a_file_gives_values_to_all_chapters_and_to_one(chapter, notebook, tmp_path):
     other = notebook(name="01_other")
     file = tmp_path / "parameters.yaml"
     file.write_text("rate: 1e-4\nsize: 2\n01_other: {size: 9}\n")
     assert parameters.from_file(file, [chapter, other]) == {
-        "00_good": {"rate": 1e-4, "size": 2}, "01_other": {"rate": 1e-4, "size": 9}}
+        "00_good": {"rate": 1e-4, "size": 2},
+        "01_other": {"rate": 1e-4, "size": 9},
+    }
 
 
-@pytest.mark.parametrize(("text", "sentence"), [
-    ("- 1", "must map names to values, got list"), ("", "must map names to values, got NoneType"),
-    ("1: 2", "must map names to values"), ("a: [1", "is not YAML"), ("a: 2020-13-45", "is not YAML"),
-    ("[" * 1000, "is not YAML"), ("a: !!python/object/apply:os.getcwd []", "is not YAML"), (b"a: \xff", "is not YAML"),
-    ("a: 1\na: 2", "is not YAML: a name must be given once, and 'a' is given 2 times"),
-    ("a: &x 1\nb: *x", r"is not YAML: a value must be written out, not referred to by \*name"),
-    ("00_god: {size: 1}", "chapter in .* must be one of '00_good', got '00_god' .did you mean '00_good'"),
-    ("00_good: 3", "00_good in .* must map names to values, got 3"),
-])
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("- 1", "must map names to values, got list"),
+        ("", "must map names to values, got NoneType"),
+        ("1: 2", "must map names to values"),
+        ("a: [1", "is not YAML"),
+        ("a: 2020-13-45", "is not YAML"),
+        ("[" * 1000, "is not YAML"),
+        ("a: !!python/object/apply:os.getcwd []", "is not YAML"),
+        (b"a: \xff", "is not YAML"),
+        ("a: 1\na: 2", "is not YAML: a name must be given once, and 'a' is given 2 times"),
+        ("a: &x 1\nb: *x", r"is not YAML: a value must be written out, not referred to by \*name"),
+        ("00_god: {size: 1}", "chapter in .* must be one of '00_good', got '00_god' .did you mean '00_good'"),
+        ("00_good: 3", "00_good in .* must map names to values, got 3"),
+    ],
+)
 def test_a_file_that_cannot_be_used_gets_a_sentence(chapter, tmp_path, text, sentence):
     file = tmp_path / "parameters.yaml"
     file.write_bytes(text if isinstance(text, bytes) else text.encode())

@@ -38,8 +38,10 @@ def test_every_pair_of_parts_is_what_a_list_of_all_episodes_gives(centre, scale,
 
 
 def test_both_parts_from_the_episode_are_the_z_score_and_none_is_none():
-    for options, name in (({"centre": "episode", "scale": "episode"}, "zscore"),
-                          ({"centre": "none", "scale": "none"}, "none")):
+    for options, name in (
+        ({"centre": "episode", "scale": "episode"}, "zscore"),
+        ({"centre": "none", "scale": "none"}, "none"),
+    ):
         parts, peer = make("parts", **options), make(name)
         for returns in EPISODES:
             close(parts(returns), peer(returns), rtol=1e-6, atol=1e-6)
@@ -66,12 +68,15 @@ def test_the_example_holds():
     assert doctest.testmod(parts) == (0, 2)
 
 
-@pytest.mark.parametrize(("options", "sentence"), [
-    ({"centre": "running"}, "centre must be one of 'none', 'episode', 'past', got 'running'"),
-    ({"scale": None}, "scale must be one of 'none', 'episode', 'past', got None"),
-    ({"fading": 1.5}, "fading must be between 0 and 1, got 1.5"),
-    ({"eps": 0.0}, "eps must be positive, got 0.0"),
-])
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"centre": "running"}, "centre must be one of 'none', 'episode', 'past', got 'running'"),
+        ({"scale": None}, "scale must be one of 'none', 'episode', 'past', got None"),
+        ({"fading": 1.5}, "fading must be between 0 and 1, got 1.5"),
+        ({"eps": 0.0}, "eps must be positive, got 0.0"),
+    ],
+)
 def test_bad_input_gets_a_sentence(options, sentence):
     with pytest.raises(ValueError, match=f"^{sentence}"):
         make("parts", **options)

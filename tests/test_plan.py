@@ -35,12 +35,33 @@ PLAN = (DATA / "PLAN.md").read_text(encoding="utf-8")
 
 # The plan in words
 
-TEN = ["none", "zscore", "running", "ema", "kscore", "refit", "innovation", "adaptive", "adaptive_refit",
-       "adaptive_innovation"]
+TEN = [
+    "none",
+    "zscore",
+    "running",
+    "ema",
+    "kscore",
+    "refit",
+    "innovation",
+    "adaptive",
+    "adaptive_refit",
+    "adaptive_innovation",
+]
 NOISES = ["1e-4", "1e-3", "1e-2", "1e-1", "1"]
 GRID = [f"Q = {float(Q):g}, R = {float(R):g}" for Q in NOISES for R in ("1e-2", "1e-1", "1", "10", "100")]
-ELEVEN = ("none", "zscore", "running", "ema", "kscore", "adaptive", "adaptive_refit", "episode_filter", "filter_bank",
-          "popart", "percentile_range")
+ELEVEN = (
+    "none",
+    "zscore",
+    "running",
+    "ema",
+    "kscore",
+    "adaptive",
+    "adaptive_refit",
+    "episode_filter",
+    "filter_bank",
+    "popart",
+    "percentile_range",
+)
 FIVE = ("zscore", "running", "adaptive", "adaptive_refit", "episode_filter")
 PLACES = ("none", "episode", "past")
 DOORS = {  # what the contest has instead, and what changes
@@ -51,90 +72,184 @@ DOORS = {  # what the contest has instead, and what changes
     **{f"{name}, z-scored": (name, {"normalize_advantages": True}) for name in ("none", "running", "ema")},
 }
 IN_WORDS = {  # what the plan says of the arms of a part, and which those are; none: as many as the words say
-    "none, zscore, running, K-Score simple refit, adaptive refit, adaptive stream":
-        ["none", "zscore", "running", "refit", "adaptive_refit", "adaptive"],
-    "the settings of the two released notebooks whose outputs read 750 and 991, stopping on training returns":
-        ["750", "991"],
+    "none, zscore, running, K-Score simple refit, adaptive refit, adaptive stream": [
+        "none",
+        "zscore",
+        "running",
+        "refit",
+        "adaptive_refit",
+        "adaptive",
+    ],
+    "the settings of the two released notebooks whose outputs read 750 and 991, stopping on training returns": [
+        "750",
+        "991",
+    ],
     "none, zscore, running, ema (decay 0.99), K-Score simple and adaptive, each stream, refit and innovation": TEN,
     "the same ten with the z-scoring of advantages switched off": TEN,
     "the released PPO notebook's two arms, with its own stopping rule: adaptive refit with advantages z-scored; "
     "neither normalization": ["adaptive_refit", "none"],
-    "the advantages themselves through the normalizer, the critic on raw returns: zscore, running, the six K-Scores":
-        ["zscore", "running", *TEN[4:]],
+    "the advantages themselves through the normalizer, the critic on raw returns: zscore, running, the six K-Scores": [
+        "zscore",
+        "running",
+        *TEN[4:],
+    ],
     "PPO, simple K-Score, R = 1, Q = 1e-4, 1e-3, 1e-2, 1e-1, 1": [f"Q = {float(Q):g}, R = 1" for Q in NOISES],
     "simple K-Score, Q in {1e-4 ... 1} × R in {1e-2 ... 100}, 25 cells": GRID,
     "the moving average with 25 decays": 25,
-    "zscore, running, episode filter: on returns, learned, bank":
-        ["zscore", "running", "episode", "episode_learned", "episode_bank"],
+    "zscore, running, episode filter: on returns, learned, bank": [
+        "zscore",
+        "running",
+        "episode",
+        "episode_learned",
+        "episode_bank",
+    ],
     "zscore and running with advantages z-scored and not; episode filter: on returns with advantages z-scored, on "
-    "returns, on advantages, on both, on both learned, on both bank":
-        ["zscore", "zscore_plain", "running", "running_plain", "episode_z", "episode", "episode_advantages",
-         "episode_both", "episode_learned", "episode_bank"],
+    "returns, on advantages, on both, on both learned, on both bank": [
+        "zscore",
+        "zscore_plain",
+        "running",
+        "running_plain",
+        "episode_z",
+        "episode",
+        "episode_advantages",
+        "episode_both",
+        "episode_learned",
+        "episode_bank",
+    ],
     "episode filter: on returns with advantages z-scored, on both": ["episode_z", "episode_both"],
     "episode filter: the form that the tuning seeds chose": ["episode_z"],
     "zscore and running with advantages z-scored; episode filter on both; none; PopArt, PopArt by the episode filter; "
-    "percentile; reward scaling; symlog of the critic's targets":
-        ["zscore", "running", "episode_both", "none", "popart", "popart_episode", "percentile", "reward_scale",
-         "symlog"],
-    **{f"the five arms of continuous control at learning rates {', '.join(rates)}": [
-        f"{name} at {rate}" for rate in rates
-        for name in ("zscore", "running", "adaptive", "episode_both", "reward_scale")]
-       for rates in (("0.0003", "0.001", "0.003"), ("0.0003", "0.001", "0.003", "0.01"))},
-    "zscore, running, adaptive stream, episode filter on both, reward scaling":
-        ["zscore", "running", "adaptive", "episode_both", "reward_scale"],
+    "percentile; reward scaling; symlog of the critic's targets": [
+        "zscore",
+        "running",
+        "episode_both",
+        "none",
+        "popart",
+        "popart_episode",
+        "percentile",
+        "reward_scale",
+        "symlog",
+    ],
+    **{
+        f"the five arms of continuous control at learning rates {', '.join(rates)}": [
+            f"{name} at {rate}"
+            for rate in rates
+            for name in ("zscore", "running", "adaptive", "episode_both", "reward_scale")
+        ]
+        for rates in (("0.0003", "0.001", "0.003"), ("0.0003", "0.001", "0.003", "0.01"))
+    },
+    "zscore, running, adaptive stream, episode filter on both, reward scaling": [
+        "zscore",
+        "running",
+        "adaptive",
+        "episode_both",
+        "reward_scale",
+    ],
     "the eleven arms at learning rates 0.001, 0.003, 0.01, 0.03, advantages as they are and z-scored": [
-        f"{name} at {rate}{how}" for rate in ("0.001", "0.003", "0.01", "0.03") for name in ELEVEN
-        for how in ("", ", z-scored")],
+        f"{name} at {rate}{how}"
+        for rate in ("0.001", "0.003", "0.01", "0.03")
+        for name in ELEVEN
+        for how in ("", ", z-scored")
+    ],
     "the eleven arms at learning rates 0.001, 0.003, 0.01, 0.03": [
-        f"{name} at {rate}" for rate in ("0.001", "0.003", "0.01", "0.03") for name in ELEVEN],
+        f"{name} at {rate}" for rate in ("0.001", "0.003", "0.01", "0.03") for name in ELEVEN
+    ],
     "five arms at learning rates 0.00025, 0.0005, 0.001, advantages z-scored; the episode filter also on both": [
-        f"{arm.format(rate)}" for rate in ("0.00025", "0.0005", "0.001") for arm in (
-            "zscore at {}, z-scored", "running at {}, z-scored", "adaptive at {}, z-scored",
-            "adaptive_refit at {}, z-scored", "episode_filter at {}", "episode_filter at {}, z-scored")],
+        f"{arm.format(rate)}"
+        for rate in ("0.00025", "0.0005", "0.001")
+        for arm in (
+            "zscore at {}, z-scored",
+            "running at {}, z-scored",
+            "adaptive at {}, z-scored",
+            "adaptive_refit at {}, z-scored",
+            "episode_filter at {}",
+            "episode_filter at {}, z-scored",
+        )
+    ],
     "the two controls at learning rates 0.001, 0.003, 0.01, 0.03, advantages as they are and z-scored": [
-        f"{name} at {rate}{how}" for rate in ("0.001", "0.003", "0.01", "0.03") for name in ("running_twice", "fading")
-        for how in ("", ", z-scored")],
+        f"{name} at {rate}{how}"
+        for rate in ("0.001", "0.003", "0.01", "0.03")
+        for name in ("running_twice", "fading")
+        for how in ("", ", z-scored")
+    ],
     "fading at learning rates 0.001, 0.003, 0.01, 0.03": [
-        f"fading at {rate}" for rate in ("0.001", "0.003", "0.01", "0.03")],
-    "running, the two controls, episode filter, bank, each at its own setting":
-        ["running", "running_twice", "fading", "episode_filter", "filter_bank"],
-    "running, fading, episode filter, bank, each at its own setting":
-        ["running", "fading", "episode_filter", "filter_bank"],
-    "running, fading, episode filter with the two actions swapped after episode 150, cap 1500, never stopped":
-        ["running, swap", "fading, swap", "episode_filter, swap"],
-    "running at 0.01 under noise of deviation 3, 10; outliers; rewards times 10, plus 10 after episode 50":
-        [f"running, {condition}" for condition in ("noise 3", "noise 10", "outliers", "times 10", "plus 10")],
+        f"fading at {rate}" for rate in ("0.001", "0.003", "0.01", "0.03")
+    ],
+    "running, the two controls, episode filter, bank, each at its own setting": [
+        "running",
+        "running_twice",
+        "fading",
+        "episode_filter",
+        "filter_bank",
+    ],
+    "running, fading, episode filter, bank, each at its own setting": [
+        "running",
+        "fading",
+        "episode_filter",
+        "filter_bank",
+    ],
+    "running, fading, episode filter with the two actions swapped after episode 150, cap 1500, never stopped": [
+        "running, swap",
+        "fading, swap",
+        "episode_filter, swap",
+    ],
+    "running at 0.01 under noise of deviation 3, 10; outliers; rewards times 10, plus 10 after episode 50": [
+        f"running, {condition}" for condition in ("noise 3", "noise 10", "outliers", "times 10", "plus 10")
+    ],
     "zscore and adaptive refit at the returns; episode filter at the returns, and at the advantages; none, running "
-    "and ema with advantages z-scored; the two actions swapped after episode 150, cap 1500, never stopped":
-        list(DOORS),
-    "zscore at the returns; none and running with advantages z-scored; outliers":
-        ["zscore at the returns", "none, z-scored", "running, z-scored"],
+    "and ema with advantages z-scored; the two actions swapped after episode 150, cap 1500, never stopped": list(DOORS),
+    "zscore at the returns; none and running with advantages z-scored; outliers": [
+        "zscore at the returns",
+        "none, z-scored",
+        "running, z-scored",
+    ],
     "running at 0.01 with the two actions swapped after episode 150, cap 1500, never stopped": ["running, swap"],
     "fading and episode filter at 0.003, running at 0.01": ["fading", "episode_filter", "running"],
     "running, twice, at 0.01, advantages not z-scored": ["running_twice"],
-    "episode filter at 0.003 under noise of deviation 3, 10; outliers; rewards times 10, plus 10 after episode 50":
-        [f"episode_filter, {condition}" for condition in ("noise 3", "noise 10", "outliers", "times 10", "plus 10")],
+    "episode filter at 0.003 under noise of deviation 3, 10; outliers; rewards times 10, plus 10 after episode 50": [
+        f"episode_filter, {condition}" for condition in ("noise 3", "noise 10", "outliers", "times 10", "plus 10")
+    ],
     "the eleven arms, each at its own setting": list(ELEVEN),
     "the five arms, each at its own setting": ["zscore", "running", "adaptive", "adaptive_refit", "episode_filter"],
-    "at the common rate: none, zscore, ema, adaptive stream, episode filter, bank, PopArt":
-        ["none", "zscore", "ema", "adaptive", "episode_filter", "filter_bank", "popart"],
+    "at the common rate: none, zscore, ema, adaptive stream, episode filter, bank, PopArt": [
+        "none",
+        "zscore",
+        "ema",
+        "adaptive",
+        "episode_filter",
+        "filter_bank",
+        "popart",
+    ],
     "at the common rate: K-Score as written": ["kscore"],
     "centre × scale from none, episode, past; fading 0 and 0.1 where either is past; 14 cells": [
-        f"centre {centre}, scale {scale}{how}" for centre in PLACES for scale in PLACES
-        for how in (("", ", fading") if "past" in (centre, scale) else ("",))],
+        f"centre {centre}, scale {scale}{how}"
+        for centre in PLACES
+        for scale in PLACES
+        for how in (("", ", fading") if "past" in (centre, scale) else ("",))
+    ],
     "zscore, running, adaptive stream, adaptive refit, episode filter: no dropout, half and double width": [
-        f"{name}, {network}" for network in ("no dropout", "half the width", "double width") for name in FIVE],
-    **{f"eight arms {words}": [f"{name}, {condition}" for condition in conditions for name in ELEVEN[:8]]
-       for words, conditions in {
-           "under reward noise of deviation 0.1, 0.3, 1, 3, 10": [f"noise {d}" for d in ("0.1", "0.3", 1, 3, 10)],
-           "with rewards times 0.001, 0.03, 30, 1000": [f"scale {c}" for c in ("0.001", "0.03", 30, 1000)],
-           "under outliers; rewards times 10 after episode 50; plus 10 after episode 50":
-               ["outliers", "times 10", "plus 10"],
-           "with the two actions swapped after episode 150, cap 400, never stopped": ["swap"],
-           "with the two actions swapped after episode 150, cap 1500, never stopped": ["swap"]}.items()},
+        f"{name}, {network}" for network in ("no dropout", "half the width", "double width") for name in FIVE
+    ],
+    **{
+        f"eight arms {words}": [f"{name}, {condition}" for condition in conditions for name in ELEVEN[:8]]
+        for words, conditions in {
+            "under reward noise of deviation 0.1, 0.3, 1, 3, 10": [f"noise {d}" for d in ("0.1", "0.3", 1, 3, 10)],
+            "with rewards times 0.001, 0.03, 30, 1000": [f"scale {c}" for c in ("0.001", "0.03", 30, 1000)],
+            "under outliers; rewards times 10 after episode 50; plus 10 after episode 50": [
+                "outliers",
+                "times 10",
+                "plus 10",
+            ],
+            "with the two actions swapped after episode 150, cap 400, never stopped": ["swap"],
+            "with the two actions swapped after episode 150, cap 1500, never stopped": ["swap"],
+        }.items()
+    },
     "eight arms at the preset, advantages as they are": list(ELEVEN[:8]),
-    "the best cell of each of the three grids (lowest restricted mean; on a tie the first in the grid's order)":
-        ["kscore", "refit", "ema"],
+    "the best cell of each of the three grids (lowest restricted mean; on a tie the first in the grid's order)": [
+        "kscore",
+        "refit",
+        "ema",
+    ],
 }
 
 
@@ -192,12 +307,16 @@ def test_configurations_survive_json_and_have_a_key_each(name):
 
 
 CONTINUOUS = {  # tasks with real actions, and their caps
-    "pendulum": ("Pendulum-v1", 1000), "lunarlander": ("LunarLanderContinuous-v3", 600),
-    "halfcheetah": ("HalfCheetah-v5", 300), "bipedalwalker": ("BipedalWalker-v3", 300),
+    "pendulum": ("Pendulum-v1", 1000),
+    "lunarlander": ("LunarLanderContinuous-v3", 600),
+    "halfcheetah": ("HalfCheetah-v5", 300),
+    "bipedalwalker": ("BipedalWalker-v3", 300),
 }
 SMALL = {  # short tasks and Acrobot, and their caps
-    "bandit": ("kscore.rl.tasks:Bandit-v0", 1000), "drylake": ("kscore.rl.tasks:DryLake-v1", 1000),
-    "frozenlake": ("FrozenLake-v1", 8000), "blackjack": ("kscore.rl.tasks:TimedBlackjack-v1", 3000),
+    "bandit": ("kscore.rl.tasks:Bandit-v0", 1000),
+    "drylake": ("kscore.rl.tasks:DryLake-v1", 1000),
+    "frozenlake": ("FrozenLake-v1", 8000),
+    "blackjack": ("kscore.rl.tasks:TimedBlackjack-v1", 3000),
     "acrobot": ("Acrobot-v1", 300),
 }
 
@@ -224,8 +343,10 @@ def test_every_arm_has_the_environment_and_algorithm_of_its_part(name):
 
 
 def test_results_tuning_and_live_runs_share_no_seed():
-    results, tuning = (set().union(*(part.seeds for name, part in EVERY.items() if ("tuning" in name) == tuned))
-                       for tuned in (False, True))
+    results, tuning = (
+        set().union(*(part.seeds for name, part in EVERY.items() if ("tuning" in name) == tuned))
+        for tuned in (False, True)
+    )
     assert not results & tuning
     assert min(results) >= 1000  # development used the seeds below
     assert not (results | tuning) & set(range(LIVE, LIVE + 1000))
@@ -249,8 +370,11 @@ RELEASED = {  # data/PLAN.md: "The filter's settings are the released ones"
     ("LunarLander-v3", "ppo"): {"simple": (1e-2, 1.0), "adaptive": (1.0, 1e-2)},
 }
 FILTERS = {
-    "kscore": ("simple", "stream"), "refit": ("simple", "refit"), "innovation": ("simple", "innovation"),
-    "adaptive": ("adaptive", "stream"), "adaptive_refit": ("adaptive", "refit"),
+    "kscore": ("simple", "stream"),
+    "refit": ("simple", "refit"),
+    "innovation": ("simple", "innovation"),
+    "adaptive": ("adaptive", "stream"),
+    "adaptive_refit": ("adaptive", "refit"),
     "adaptive_innovation": ("adaptive", "innovation"),
 }
 
@@ -276,8 +400,11 @@ def test_the_released_filter_settings_are_those_that_the_plan_writes_down():
         variant = half.split()[0]
         for Q, R, where in re.findall(r"Q = (\S+),\s+R = (\S+) \(([^)]*)\)", half):
             found[variant, where] = (float(Q), float(R))
-    in_words = {("CartPole-v1", "ppo"): ("PPO on CartPole", "CartPole"), "LunarLander-v3": ("LunarLander",),
-                "CartPole-v1": ("the other algorithms on CartPole", "CartPole")}
+    in_words = {
+        ("CartPole-v1", "ppo"): ("PPO on CartPole", "CartPole"),
+        "LunarLander-v3": ("LunarLander",),
+        "CartPole-v1": ("the other algorithms on CartPole", "CartPole"),
+    }
     for (env, algorithm), settings in RELEASED.items():
         for variant, setting in settings.items():
             names = in_words.get((env, algorithm), in_words[env])
@@ -293,21 +420,27 @@ def test_the_filters_start_and_adapt_as_planned():
 def test_lunar_runs_go_on_until_both_criteria_are_met(name):
     configs = EVERY[name].configs
     assert list(configs) == ["none", "zscore", "running", "refit", "adaptive_refit", "adaptive"]
-    assert {(config.criterion, config.threshold, config.max_episodes) for config in configs.values()} == \
-        {("both", 200.0, 1500)}
+    assert {(config.criterion, config.threshold, config.max_episodes) for config in configs.values()} == {
+        ("both", 200.0, 1500)
+    }
 
 
 def test_cartpole_runs_stop_by_evaluation_at_475_or_500_episodes():
     cartpole = [part for name, part in EVERY.items() if task_of(name) == ("CartPole-v1", 500)]
-    found = {(config.criterion, config.threshold, config.window, config.max_episodes)
-             for part in cartpole for config in part.configs.values()}
+    found = {
+        (config.criterion, config.threshold, config.window, config.max_episodes)
+        for part in cartpole
+        for config in part.configs.values()
+    }
     assert found == {("evaluation", 475.0, 25, 500)}
 
 
 @pytest.mark.parametrize("name", [name for name in PARTS if name.startswith("continuous")])
 def test_runs_with_real_actions_go_on_to_their_cap_and_are_looked_at_every_fourth_episode(name):
-    found = {(config.stop, config.max_episodes, config.episodes_per_update * config.evaluate_every, config.window)
-             for config in EVERY[name].configs.values()}
+    found = {
+        (config.stop, config.max_episodes, config.episodes_per_update * config.evaluate_every, config.window)
+        for config in EVERY[name].configs.values()
+    }
     assert found == {(False, task_of(name)[1], 4, 10)}
 
 
@@ -317,8 +450,11 @@ def test_the_rate_of_an_arm_is_that_of_the_largest_mean_area_on_the_tuning_seeds
     runs = study.recorded(grid.configs, grid.seeds, ARCHIVE / grid.file)
     env, _ = CONTINUOUS[name]
     for arm, chosen in beyond.CHOSEN_RATES[env].items():
-        areas = {config.learning_rate: analysis.areas(runs, title).mean() for title, config in grid.configs.items()
-                 if title.startswith(f"{arm} at ")}
+        areas = {
+            config.learning_rate: analysis.areas(runs, title).mean()
+            for title, config in grid.configs.items()
+            if title.startswith(f"{arm} at ")
+        }
         assert max(areas, key=areas.get) == chosen and len(areas) == len(grid.configs) // len(beyond.CONTINUOUS_ARMS)
 
 
@@ -340,19 +476,24 @@ def test_the_recorded_switch_is_off(algorithm):
 
 def test_changes_are_made_to_all_arms():
     made = [
-        replication.arms("CartPole-v1", "gae", max_episodes=7), replication.switched("ppo", max_episodes=7),
-        replication.released_ppo(max_episodes=7), replication.normalized_advantages(max_episodes=7),
-        replication.process_noise("refit", max_episodes=7), replication.released_lunar(max_episodes=7),
-        replication.kalman_grid("gae", "stream", max_episodes=7), replication.ema_grid("gae", max_episodes=7),
+        replication.arms("CartPole-v1", "gae", max_episodes=7),
+        replication.switched("ppo", max_episodes=7),
+        replication.released_ppo(max_episodes=7),
+        replication.normalized_advantages(max_episodes=7),
+        replication.process_noise("refit", max_episodes=7),
+        replication.released_lunar(max_episodes=7),
+        replication.kalman_grid("gae", "stream", max_episodes=7),
+        replication.ema_grid("gae", max_episodes=7),
     ]
     assert {config.max_episodes for configs in made for config in configs.values()} == {7}
 
 
 def test_the_released_ppo_arms():
     configs = EVERY["cartpole_ppo_released"].configs
-    assert {name: (config.normalizer["name"], config.normalize_advantages, config.full_window)
-            for name, config in configs.items()} == \
-        {"adaptive_refit": ("kscore", True, False), "none": ("none", False, False)}
+    assert {
+        name: (config.normalizer["name"], config.normalize_advantages, config.full_window)
+        for name, config in configs.items()
+    } == {"adaptive_refit": ("kscore", True, False), "none": ("none", False, False)}
     assert configs["adaptive_refit"].normalizer["mode"] == "refit"
 
 
@@ -367,23 +508,33 @@ def test_normalized_advantages_go_through_the_normalizer_once():
     configs = EVERY["cartpole_gae_advantages"].configs
     assert list(configs) == ["zscore", "running", *FILTERS]
     assert {(config.signal, config.normalize_advantages) for config in configs.values()} == {("advantages", False)}
-    assert {config.signal for name in CARTPOLE_ARMS if name != "cartpole_gae_advantages"
-            for config in EVERY[name].configs.values()} == {"returns"}
+    assert {
+        config.signal
+        for name in CARTPOLE_ARMS
+        if name != "cartpole_gae_advantages"
+        for config in EVERY[name].configs.values()
+    } == {"returns"}
 
 
 @pytest.mark.parametrize("mode", ["stream", "refit"])
 def test_process_noise_is_that_of_the_papers_table(mode):
     configs = EVERY[f"process_noise_{mode}"].configs.values()
-    assert [config.normalizer for config in configs] == \
-        [spelled_out("kscore", mode=mode, Q=Q, R=1.0) for Q in (1e-4, 1e-3, 1e-2, 1e-1, 1.0)]
+    assert [config.normalizer for config in configs] == [
+        spelled_out("kscore", mode=mode, Q=Q, R=1.0) for Q in (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+    ]
 
 
 # The fair fight
 
+
 @pytest.mark.parametrize("learner", ["reinforce", "actor_critic", "gae", "ppo"])
 def test_arms_of_the_fair_fight_differ_from_the_preset_only_where_they_normalize(learner):
-    doors = {"normalizer": {"name": "zscore"}, "advantage_normalizer": None, "value_scale": None,
-             "normalize_advantages": False}
+    doors = {
+        "normalizer": {"name": "zscore"},
+        "advantage_normalizer": None,
+        "value_scale": None,
+        "normalize_advantages": False,
+    }
     bare = dataclasses.replace(RunConfig.preset("CartPole-v1", learner), **doors)
     for name in (*contenders.ARMS, *contenders.controls(learner)):
         for z_scored in (False, True):
@@ -393,28 +544,41 @@ def test_arms_of_the_fair_fight_differ_from_the_preset_only_where_they_normalize
         contenders.arm("nobody", learner, z_scored=False)
 
 
-@pytest.mark.parametrize("made", [
-    lambda: contenders.controlled("dqn"), lambda: contenders.disturbed("dqn", "noise"),
-    lambda: contenders.factorial("dqn"), lambda: contenders.other_networks("dqn")])
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: contenders.controlled("dqn"),
+        lambda: contenders.disturbed("dqn", "noise"),
+        lambda: contenders.factorial("dqn"),
+        lambda: contenders.other_networks("dqn"),
+    ],
+)
 def test_an_unknown_learner_gets_a_sentence(made):
     with pytest.raises(ValueError, match="^learner must be one of 'reinforce', 'actor_critic', .*, got 'dqn'"):
         made()
 
 
-@pytest.mark.parametrize(("made", "got"), [
-    (lambda: contenders.own("ppo", ["nobody"]), "nobody"),
-    (lambda: contenders.at_rate_of("nobody", "running"), "nobody"),
-    (lambda: contenders.arm("running_twice", "reinforce", z_scored=False), "running_twice")])
+@pytest.mark.parametrize(
+    ("made", "got"),
+    [
+        (lambda: contenders.own("ppo", ["nobody"]), "nobody"),
+        (lambda: contenders.at_rate_of("nobody", "running"), "nobody"),
+        (lambda: contenders.arm("running_twice", "reinforce", z_scored=False), "running_twice"),
+    ],
+)
 def test_an_arm_that_is_not_there_gets_a_sentence(made, got):
     with pytest.raises(ValueError, match=f"^arm must be one of 'none', 'zscore', .*got '{got}'"):
         made()
 
 
-@pytest.mark.parametrize(("made", "name"), [
-    (lambda: contenders.grid("ppo", learning_rate=0.5), "learning_rate"),
-    (lambda: contenders.disturbed("reinforce", "noise", disturbance=None), "disturbance"),
-    (lambda: contenders.disturbed("actor_critic", "scale", reward_scale=2.0), "reward_scale"),
-])
+@pytest.mark.parametrize(
+    ("made", "name"),
+    [
+        (lambda: contenders.grid("ppo", learning_rate=0.5), "learning_rate"),
+        (lambda: contenders.disturbed("reinforce", "noise", disturbance=None), "disturbance"),
+        (lambda: contenders.disturbed("actor_critic", "scale", reward_scale=2.0), "reward_scale"),
+    ],
+)
 def test_what_the_names_of_arms_say_cannot_be_changed(made, name):
     with pytest.raises(ValueError, match=f"^{name} must be left as the names of these arms have it, got "):
         made()
@@ -426,12 +590,17 @@ def test_an_arm_that_nobody_moved_gets_a_sentence():
 
 
 def test_filters_over_episodes_and_controls_stand_at_both_doors_unless_advantages_are_z_scored_or_there_are_none():
-    for name, filtered in (("episode_filter", spelled_out("episode")),
-                           ("filter_bank", spelled_out("episode", noise="bank")),
-                           ("running_twice", spelled_out("running")),
-                           ("fading", spelled_out("parts", centre="past", scale="past", fading=0.1))):
+    for name, filtered in (
+        ("episode_filter", spelled_out("episode")),
+        ("filter_bank", spelled_out("episode", noise="bank")),
+        ("running_twice", spelled_out("running")),
+        ("fading", spelled_out("parts", centre="past", scale="past", fading=0.1)),
+    ):
         for learner, z_scored, at_advantages in (
-                ("ppo", False, filtered), ("ppo", True, None), ("reinforce", False, None)):
+            ("ppo", False, filtered),
+            ("ppo", True, None),
+            ("reinforce", False, None),
+        ):
             if name not in (*contenders.ARMS, *contenders.controls(learner)):
                 continue
             arm = contenders.arm(name, learner, z_scored=z_scored)
@@ -473,8 +642,9 @@ def test_the_settings_of_the_controls_are_those_that_the_same_tuning_seeds_chose
     assert contenders.CONTROL_OWN[learner] == contest.own_settings(tuning_means(learner, "controls_tuning"))
     controls, contest_grid = (EVERY[f"{part}_{learner}"] for part in ("controls_tuning", "fair_tuning"))
     assert controls.seeds == contest_grid.seeds
-    assert {title.partition(" ")[2] for title in controls.configs} == \
-        {title.partition(" ")[2] for title in contest_grid.configs}  # as many settings, and the same
+    assert {title.partition(" ")[2] for title in controls.configs} == {
+        title.partition(" ")[2] for title in contest_grid.configs
+    }  # as many settings, and the same
 
 
 @pytest.mark.parametrize("learner", ["actor_critic", "ppo"])
@@ -486,17 +656,36 @@ def test_the_settings_on_lunarlander_are_those_that_its_tuning_seeds_chose(learn
     assert set(means["adaptive"].values()) == {1500.0}  # which is why the rule falls back on the lowest rate
 
 
-SETTING_TITLES = dict(zip(ELEVEN, ("none", "Z-Score per episode", "running", "EMA", "K-Score as written",
-                                   "adaptive stream", "adaptive refit", "episode filter", "episode filter, bank",
-                                   "PopArt", "percentile"), strict=True))
+SETTING_TITLES = dict(
+    zip(
+        ELEVEN,
+        (
+            "none",
+            "Z-Score per episode",
+            "running",
+            "EMA",
+            "K-Score as written",
+            "adaptive stream",
+            "adaptive refit",
+            "episode filter",
+            "episode filter, bank",
+            "PopArt",
+            "percentile",
+        ),
+        strict=True,
+    )
+)
 SETTING_TITLES |= {"running_twice": "running, twice", "fading": "fading"}
 
 
-@pytest.mark.parametrize(("header", "grid", "settings"), [
-    ("| arm | REINFORCE |", "fair_tuning", contenders.OWN),
-    ("| control | REINFORCE |", "controls_tuning", contenders.CONTROL_OWN),
-    ("| arm | LunarLander, actor-critic |", "fair_tuning_lunarlander", contenders.LUNAR_OWN),
-])
+@pytest.mark.parametrize(
+    ("header", "grid", "settings"),
+    [
+        ("| arm | REINFORCE |", "fair_tuning", contenders.OWN),
+        ("| control | REINFORCE |", "controls_tuning", contenders.CONTROL_OWN),
+        ("| arm | LunarLander, actor-critic |", "fair_tuning_lunarlander", contenders.LUNAR_OWN),
+    ],
+)
 def test_the_plan_writes_down_the_settings_that_were_found(header, grid, settings):
     written = {row[0]: row[1:] for row in rows(header)}
     for arm in settings["actor_critic"]:
@@ -525,20 +714,25 @@ def test_under_a_condition_an_arm_differs_from_the_clean_one_by_that_alone(learn
 @pytest.mark.parametrize("learner", ["reinforce", "actor_critic", "gae", "ppo"])
 def test_the_arms_beside_the_controls_are_those_of_the_contest(learner):
     found, contest_arms = EVERY[f"controls_{learner}"].configs, EVERY[f"fair_{learner}"].configs
-    assert {arm: config for arm, config in found.items() if arm not in contenders.CONTROLS} == \
-        {arm: contest_arms[arm] for arm in ("running", "episode_filter", "filter_bank")}
+    assert {arm: config for arm, config in found.items() if arm not in contenders.CONTROLS} == {
+        arm: contest_arms[arm] for arm in ("running", "episode_filter", "filter_bank")
+    }
     if learner in contenders.DISTURBED:
         swapped, earlier = (EVERY[f"{part}_{learner}_swap_longer"].configs for part in ("controls", "disturbed"))
         assert all(swapped[arm] == earlier[arm] for arm in swapped if not arm.startswith("fading"))
         assert swapped["fading, swap"] == dataclasses.replace(
-            found["fading"], **contenders.CONDITIONS["swap"]["swap"] | {"max_episodes": 1500})
+            found["fading"], **contenders.CONDITIONS["swap"]["swap"] | {"max_episodes": 1500}
+        )
 
 
-@pytest.mark.parametrize(("name", "rate", "parts"), [
-    ("reinforce_slower", 0.003, ("disturbed_reinforce_noise", "disturbed_reinforce_shift")),
-    ("reinforce_faster", 0.01, ("disturbed_reinforce_noise", "disturbed_reinforce_shift")),
-    ("reinforce_rates", None, ("controls_reinforce",)),
-])
+@pytest.mark.parametrize(
+    ("name", "rate", "parts"),
+    [
+        ("reinforce_slower", 0.003, ("disturbed_reinforce_noise", "disturbed_reinforce_shift")),
+        ("reinforce_faster", 0.01, ("disturbed_reinforce_noise", "disturbed_reinforce_shift")),
+        ("reinforce_rates", None, ("controls_reinforce",)),
+    ],
+)
 def test_arms_at_another_rate_differ_by_that_alone(name, rate, parts):
     usual = {title: config for part in parts for title, config in EVERY[part].configs.items()}
     for title, config in EVERY[f"controls_{name}"].configs.items():
@@ -547,7 +741,7 @@ def test_arms_at_another_rate_differ_by_that_alone(name, rate, parts):
 
 
 def test_at_the_second_door_of_the_actor_critic_is_a_running_z_score():
-    door, = EVERY["controls_actor_critic_doors"].configs.values()
+    (door,) = EVERY["controls_actor_critic_doors"].configs.values()
     running = EVERY["controls_actor_critic"].configs["running"]
     assert door == dataclasses.replace(running, advantage_normalizer=spelled_out("running")) != running
 
@@ -557,13 +751,16 @@ def test_arms_with_something_else_at_a_door_differ_from_those_of_the_contest_by_
     beside = EVERY["disturbed_actor_critic_swap_longer" if condition == "swap" else "disturbed_actor_critic_shift"]
     for title, config in EVERY[f"controls_actor_critic_{name}"].configs.items():
         usual, change = DOORS[title]
-        assert config == dataclasses.replace(beside.configs[f"{usual}, {condition}"], **change) != \
-            beside.configs[f"{usual}, {condition}"]
+        assert (
+            config
+            == dataclasses.replace(beside.configs[f"{usual}, {condition}"], **change)
+            != beside.configs[f"{usual}, {condition}"]
+        )
 
 
 def test_the_running_z_score_after_the_swap_has_the_rate_of_those_it_is_held_against():
     usual = EVERY["controls_reinforce_swap_longer"].configs
-    faster, = EVERY["controls_reinforce_swap_longer_faster"].configs.values()
+    (faster,) = EVERY["controls_reinforce_swap_longer_faster"].configs.values()
     assert faster == dataclasses.replace(usual["running, swap"], learning_rate=usual["fading, swap"].learning_rate)
     assert faster != usual["running, swap"]
 
@@ -572,8 +769,11 @@ def test_the_running_z_score_after_the_swap_has_the_rate_of_those_it_is_held_aga
 def test_the_cells_of_the_factorial_differ_in_their_parts_alone(learner):
     cells = EVERY[f"fair_parts_{learner}"].configs
     assert len({key(config, 0) for config in cells.values()}) == 14
-    bare = dataclasses.replace(RunConfig.preset("CartPole-v1", learner), normalize_advantages=False,
-                               learning_rate=contenders.COMMON_RATES[learner])
+    bare = dataclasses.replace(
+        RunConfig.preset("CartPole-v1", learner),
+        normalize_advantages=False,
+        learning_rate=contenders.COMMON_RATES[learner],
+    )
     assert all(dataclasses.replace(config, normalizer=bare.normalizer) == bare for config in cells.values())
     found = {(one.normalizer["centre"], one.normalizer["scale"], one.normalizer["fading"]) for one in cells.values()}
     assert found == {(c, s, f) for c in PLACES for s in PLACES for f in (0.0, 0.1) if "past" in (c, s) or not f}
@@ -584,12 +784,16 @@ def test_other_networks_change_the_network_alone(learner):
     usual = EVERY[f"fair_{learner}"].configs
     for title, config in EVERY[f"fair_networks_{learner}"].configs.items():
         arm, network = title.split(", ")
-        changes = {"no dropout": {"dropout": 0.0}, "half the width": {"hidden": (64,)},
-                   "double width": {"hidden": (256,)}}[network]
+        changes = {
+            "no dropout": {"dropout": 0.0},
+            "half the width": {"hidden": (64,)},
+            "double width": {"hidden": (256,)},
+        }[network]
         assert config == dataclasses.replace(usual[arm], **changes) != usual[arm]
 
 
 # Tuning
+
 
 @pytest.mark.parametrize("algorithm", ["actor_critic", "ppo"])
 def test_every_method_is_tuned_over_equally_many_settings(algorithm):
@@ -608,8 +812,9 @@ def test_settings_that_agree_in_six_digits_stay_two_arms():
 def test_the_kalman_grid_has_every_pair():
     grid = replication.kalman_grid("ppo", "refit")
     Qs, Rs = [1e-4, 1e-3, 1e-2, 1e-1, 1.0], [1e-2, 1e-1, 1.0, 10.0, 100.0]
-    assert [config.normalizer for config in grid.values()] == \
-        [spelled_out("kscore", mode="refit", Q=Q, R=R) for Q in Qs for R in Rs]  # this order decides ties
+    assert [config.normalizer for config in grid.values()] == [
+        spelled_out("kscore", mode="refit", Q=Q, R=R) for Q in Qs for R in Rs
+    ]  # this order decides ties
 
 
 def test_the_ema_grid_forgets_at_different_rates_around_the_default():
@@ -622,13 +827,15 @@ def test_the_ema_grid_forgets_at_different_rates_around_the_default():
 
 # A smaller study
 
+
 @every_part
 def test_a_smaller_part_has_the_same_arms_on_fewer_seeds_and_episodes(name):
     small = plan.part(name, seeds=3, first_seed=LIVE, max_episodes=7)
     assert small.seeds == range(LIVE, LIVE + 3) and small.runs == 3 * len(EVERY[name].configs)
     _, cap = task_of(name)
-    assert {arm: dataclasses.replace(config, max_episodes=cap) for arm, config in small.configs.items()} == \
-        EVERY[name].configs
+    assert {arm: dataclasses.replace(config, max_episodes=cap) for arm, config in small.configs.items()} == EVERY[
+        name
+    ].configs
     assert {config.max_episodes for config in small.configs.values()} == {7}
 
 
@@ -637,17 +844,23 @@ def test_fewer_seeds_begin_where_the_planned_ones_do():
     assert plan.part("cartpole_ppo", first_seed=5).seeds == range(5, 55)
 
 
-@pytest.mark.parametrize(("change", "sentence"), [
-    ({"first_seed": 2**64}, f"first_seed must be a whole number of at least 0 and at most {2**63 - 1}, got {2**64}"),
-    ({"first_seed": -1}, "first_seed must be a whole number of at least 0"),
-    ({"first_seed": 1.0}, "first_seed must be a whole number of at least 0"),
-    ({"seeds": 0}, "seeds must be a whole number of at least 1"),
-    ({"seeds": True}, "seeds must be a whole number of at least 1"),
-    ({"seeds": 2**64}, f"seeds must be a whole number of at least 1 and at most {2**63 - 1000}, got {2**64}"),
-    ({"first_seed": 2**63 - 1, "seeds": 2}, "seeds must be a whole number of at least 1 and at most 1, got 2"),
-    ({"first_seed": 2**63 - 1}, "seeds must be a whole number of at least 1 and at most 1, got 50"),
-    ({"gamma": 7}, "gamma must be between 0 and 1, got 7"),
-])
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (
+            {"first_seed": 2**64},
+            f"first_seed must be a whole number of at least 0 and at most {2**63 - 1}, got {2**64}",
+        ),
+        ({"first_seed": -1}, "first_seed must be a whole number of at least 0"),
+        ({"first_seed": 1.0}, "first_seed must be a whole number of at least 0"),
+        ({"seeds": 0}, "seeds must be a whole number of at least 1"),
+        ({"seeds": True}, "seeds must be a whole number of at least 1"),
+        ({"seeds": 2**64}, f"seeds must be a whole number of at least 1 and at most {2**63 - 1000}, got {2**64}"),
+        ({"first_seed": 2**63 - 1, "seeds": 2}, "seeds must be a whole number of at least 1 and at most 1, got 2"),
+        ({"first_seed": 2**63 - 1}, "seeds must be a whole number of at least 1 and at most 1, got 50"),
+        ({"gamma": 7}, "gamma must be between 0 and 1, got 7"),
+    ],
+)
 def test_a_size_that_cannot_be_gets_a_sentence(change, sentence):
     with pytest.raises(ValueError, match=f"^{re.escape(sentence)}"):
         plan.part("cartpole_ppo", **change)
@@ -686,17 +899,28 @@ def test_a_tuned_part_without_its_winners_gets_a_sentence():
 
 # Choosing
 
-VALUES = {"mode": ("stream", "refit"), **dict.fromkeys(("algorithm", "learner"), ("actor_critic", "ppo")),
-           "kind": ("stream", "refit", "ema"), "each": ("reinforce", "actor_critic", "gae", "ppo"),
-           "suffix": ("", "_slower"), "told": ("", "_small", "_large"),
-           "mover": ("reinforce", "gae", "ppo"), "apart": ("reinforce", "ppo"), "unseen": ("acrobot", "drylake"),
-           "task": ("pendulum", "lunarlander"), "other": ("halfcheetah", "bipedalwalker")}
+VALUES = {
+    "mode": ("stream", "refit"),
+    **dict.fromkeys(("algorithm", "learner"), ("actor_critic", "ppo")),
+    "kind": ("stream", "refit", "ema"),
+    "each": ("reinforce", "actor_critic", "gae", "ppo"),
+    "suffix": ("", "_slower"),
+    "told": ("", "_small", "_large"),
+    "mover": ("reinforce", "gae", "ppo"),
+    "apart": ("reinforce", "ppo"),
+    "unseen": ("acrobot", "drylake"),
+    "task": ("pendulum", "lunarlander"),
+    "other": ("halfcheetah", "bipedalwalker"),
+}
 
 
 def asked_for(chapter):
     """The names that a chapter gives to `plan.part`, with those of its loops filled in; None for a variable."""
-    calls = [node for node in ast.walk(ast.parse(chapter.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)
-             and isinstance(node.func, ast.Attribute) and node.func.attr == "part"]
+    calls = [
+        node
+        for node in ast.walk(ast.parse(chapter.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "part"
+    ]
     for call in calls:
         name = call.args[0]
         if not isinstance(name, ast.JoinedStr):
@@ -743,14 +967,17 @@ def test_all_parts_are_chosen_without_a_pattern():
     assert plan.chosen() == plan.chosen([]) == list(PARTS)
 
 
-@pytest.mark.parametrize(("patterns", "names"), [
-    (["cartpole_ppo"], ["cartpole_ppo"]),
-    (["lunarlander_*"], ["lunarlander_actor_critic", "lunarlander_ppo", "lunarlander_released"]),
-    (["*_switched", "cartpole_gae"], ["cartpole_gae", "cartpole_gae_switched", "cartpole_ppo_switched"]),
-    (["process_noise_stream", "process_*"], ["process_noise_stream", "process_noise_refit"]),
-    (["09", "cartpole_gae"], ["lunarlander_ppo", "cartpole_gae"]),
-    (["tuned_ppo"], ["tuning_ppo_stream", "tuning_ppo_refit", "tuning_ppo_ema", "tuned_ppo"]),
-])
+@pytest.mark.parametrize(
+    ("patterns", "names"),
+    [
+        (["cartpole_ppo"], ["cartpole_ppo"]),
+        (["lunarlander_*"], ["lunarlander_actor_critic", "lunarlander_ppo", "lunarlander_released"]),
+        (["*_switched", "cartpole_gae"], ["cartpole_gae", "cartpole_gae_switched", "cartpole_ppo_switched"]),
+        (["process_noise_stream", "process_*"], ["process_noise_stream", "process_noise_refit"]),
+        (["09", "cartpole_gae"], ["lunarlander_ppo", "cartpole_gae"]),
+        (["tuned_ppo"], ["tuning_ppo_stream", "tuning_ppo_refit", "tuning_ppo_ema", "tuned_ppo"]),
+    ],
+)
 def test_parts_are_chosen_by_name_and_glob_in_the_order_of_the_study(patterns, names):
     assert plan.chosen(patterns) == names
 
@@ -761,9 +988,14 @@ def test_grids_come_before_the_tuned_parts_that_need_them():
         assert max(order.index(grid) for grid in plan.grids_of(name).values()) < order.index(name)
 
 
-@pytest.mark.parametrize(("pattern", "nearest"), [
-    ("cartpole_pp", "cartpole_ppo"), ("lunarlander_pppo", "lunarlander_ppo"), ("tuning_ppo_emma", "tuning_ppo_ema"),
-])
+@pytest.mark.parametrize(
+    ("pattern", "nearest"),
+    [
+        ("cartpole_pp", "cartpole_ppo"),
+        ("lunarlander_pppo", "lunarlander_ppo"),
+        ("tuning_ppo_emma", "tuning_ppo_ema"),
+    ],
+)
 def test_an_unknown_pattern_is_an_error_that_names_the_nearest(pattern, nearest):
     with pytest.raises(ValueError, match=rf"part of the study must be one of .*did you mean '{nearest}'\?"):
         plan.chosen(["cartpole_gae", pattern])
@@ -774,13 +1006,23 @@ def test_an_unknown_arm_is_an_error_that_names_the_nearest():
         replication.arms("CartPole-v1", "ppo", ["refitt"])
 
 
-WITH_COMMANDS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "Makefile", *(ROOT / "docs").glob("*.md"),
-                 *(ROOT / "docs" / "slides").glob("*.md"), *NOTEBOOKS.glob("*.py"), DATA / "README.md"]
+WITH_COMMANDS = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "Makefile",
+    *(ROOT / "docs").glob("*.md"),
+    *(ROOT / "docs" / "slides").glob("*.md"),
+    *NOTEBOOKS.glob("*.py"),
+    DATA / "README.md",
+]
 
 
 def test_commands_that_are_written_down_name_parts_of_the_study():
-    commands = [words for path in WITH_COMMANDS for words in re.findall(r"kscore study ((?:(?:[\w*]+)(?: |$))+)",
-                                                                        path.read_text(encoding="utf-8"))]
+    commands = [
+        words
+        for path in WITH_COMMANDS
+        for words in re.findall(r"kscore study ((?:(?:[\w*]+)(?: |$))+)", path.read_text(encoding="utf-8"))
+    ]
     assert len(commands) >= 2
     for words in commands:
         assert plan.chosen(words.split())
@@ -789,17 +1031,26 @@ def test_commands_that_are_written_down_name_parts_of_the_study():
 # The claims
 
 CLAIMS = {row["id"]: row for row in csv.DictReader((DATA / "paper" / "claims.csv").open(encoding="utf-8"))}
-CELLS = [(claim, reading) for claim, row in CLAIMS.items() for reading in ("written", "released")
-         if row["kind"] != "summary"]
-PLANNED_ARMS = {"simple stream": "kscore", "simple refit": "refit", "adaptive stream": "adaptive",
-                "adaptive refit": "adaptive_refit", **{name: name for name in ("running", "zscore", "750", "991")}}
+CELLS = [
+    (claim, reading) for claim, row in CLAIMS.items() for reading in ("written", "released") if row["kind"] != "summary"
+]
+PLANNED_ARMS = {
+    "simple stream": "kscore",
+    "simple refit": "refit",
+    "adaptive stream": "adaptive",
+    "adaptive refit": "adaptive_refit",
+    **{name: name for name in ("running", "zscore", "750", "991")},
+}
 
 
 def planned_claims():
     """What the plan's table says: {(experiment, reading): {part: (arms, criterion)}}; no arms: all of the part's."""
-    return {(experiment, reading): dict(map(planned_pairing, re.sub(r"\(.*?\)", "", cell).split(";")))
-            for name, *cells in rows("| claim | as written") for experiment in re.findall(r"\b[ET]\d[ab]?\b", name)
-            for reading, cell in zip(("written", "released"), cells, strict=True)}
+    return {
+        (experiment, reading): dict(map(planned_pairing, re.sub(r"\(.*?\)", "", cell).split(";")))
+        for name, *cells in rows("| claim | as written")
+        for experiment in re.findall(r"\b[ET]\d[ab]?\b", name)
+        for reading, cell in zip(("written", "released"), cells, strict=True)
+    }
 
 
 def planned_pairing(text):
@@ -830,8 +1081,9 @@ def test_the_plans_table_of_claims_is_read():
 
 def test_the_pairings_are_those_of_the_plan():
     planned = planned_claims()
-    assert {(experiment, reading) for experiment, readings in plan.PAIRINGS.items() for reading in readings} == \
-        set(planned)
+    assert {(experiment, reading) for experiment, readings in plan.PAIRINGS.items() for reading in readings} == set(
+        planned
+    )
     for (experiment, reading), wanted in planned.items():
         found = {pairing.part: (arms_of(pairing), pairing.criterion) for pairing in plan.PAIRINGS[experiment][reading]}
         if (experiment, reading) == ("E4", "released"):
@@ -859,12 +1111,21 @@ def test_a_claim_is_judged_by_arms_of_a_part_that_the_plan_pairs(claim, reading)
     assert in_order(pairing.arms, arms_of(planned))  # the K-Score before what it is held against
 
 
-@pytest.mark.parametrize(("experiment", "reading", "pairing"), [
-    (experiment, reading, pairing) for experiment, readings in plan.PAIRINGS.items()
-    for reading, pairings in readings.items() for pairing in pairings])
+@pytest.mark.parametrize(
+    ("experiment", "reading", "pairing"),
+    [
+        (experiment, reading, pairing)
+        for experiment, readings in plan.PAIRINGS.items()
+        for reading, pairings in readings.items()
+        for pairing in pairings
+    ],
+)
 def test_every_pairing_stands_behind_a_claim(experiment, reading, pairing):
-    used = [Pairing.parse(CLAIMS[claim][reading]) for claim, of in CELLS if of == reading
-            and experiment_of(claim) == experiment]
+    used = [
+        Pairing.parse(CLAIMS[claim][reading])
+        for claim, of in CELLS
+        if of == reading and experiment_of(claim) == experiment
+    ]
     assert pairing.part in {one.part for one in used}
     if experiment != "T1a":  # whose arms of `cartpole_ppo` are those of E4
         assert {arm for one in used if one.part == pairing.part for arm in one.arms} == set(arms_of(pairing))
@@ -878,16 +1139,19 @@ def test_every_experiment_has_claims_and_every_summary_names_some():
         assert row["written"] == row["released"] and set(row["written"].split()) <= set(CLAIMS) - {row["id"]}
 
 
-@pytest.mark.parametrize(("text", "expected"), [
-    ("cartpole_ppo: kscore / running", ("cartpole_ppo", ("kscore", "running"), "evaluation")),
-    ("cartpole_ppo: running", ("cartpole_ppo", ("running",), "evaluation")),
-    ("process_noise_refit", ("process_noise_refit", (), "evaluation")),
-    ("process_noise_refit by training", ("process_noise_refit", (), "training")),
-    ("lunarlander_released: 750 / 991 by training", ("lunarlander_released", ("750", "991"), "training")),
-    ("lunarlander_released: 991 by training", ("lunarlander_released", ("991",), "training")),
-    ("tuning: Q = 0.0001, R = 1", ("tuning", ("Q = 0.0001, R = 1",), "evaluation")),
-    ("tuning: Q = 1, R = 1 / Q = 1, R = 2", ("tuning", ("Q = 1, R = 1", "Q = 1, R = 2"), "evaluation")),
-])
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("cartpole_ppo: kscore / running", ("cartpole_ppo", ("kscore", "running"), "evaluation")),
+        ("cartpole_ppo: running", ("cartpole_ppo", ("running",), "evaluation")),
+        ("process_noise_refit", ("process_noise_refit", (), "evaluation")),
+        ("process_noise_refit by training", ("process_noise_refit", (), "training")),
+        ("lunarlander_released: 750 / 991 by training", ("lunarlander_released", ("750", "991"), "training")),
+        ("lunarlander_released: 991 by training", ("lunarlander_released", ("991",), "training")),
+        ("tuning: Q = 0.0001, R = 1", ("tuning", ("Q = 0.0001, R = 1",), "evaluation")),
+        ("tuning: Q = 1, R = 1 / Q = 1, R = 2", ("tuning", ("Q = 1, R = 1", "Q = 1, R = 2"), "evaluation")),
+    ],
+)
 def test_pairings_are_read(text, expected):
     assert Pairing.parse(text) == expected
 
@@ -900,12 +1164,15 @@ def test_a_pairing_that_cannot_be_read_gets_a_sentence(text):
 
 # The archive: it holds exactly what was planned, and every run agrees with itself
 
+
 @cache
 def tuned_part(name):
     """A tuned part as it was recorded: the winners of its recorded grids."""
     grids = {kind: EVERY[grid] for kind, grid in plan.grids_of(name).items()}
-    best = {kind: analysis.best(study.recorded(grid.configs, grid.seeds, ARCHIVE / grid.file))
-            for kind, grid in grids.items()}
+    best = {
+        kind: analysis.best(study.recorded(grid.configs, grid.seeds, ARCHIVE / grid.file))
+        for kind, grid in grids.items()
+    }
     return plan.part(name, winners={kind: grids[kind].configs[arm] for kind, arm in best.items()})
 
 
@@ -943,8 +1210,9 @@ def check(record):
     assert all(map(math.isfinite, trained)) and all(map(math.isfinite, evaluated))
     assert len(trained) == episodes <= config.max_episodes
     every = config.episodes_per_update * config.evaluate_every
-    assert len(evaluated) == episodes // every or (record["status"] == "diverged"
-                                                   and len(evaluated) == episodes // every - 1)
+    assert len(evaluated) == episodes // every or (
+        record["status"] == "diverged" and len(evaluated) == episodes // every - 1
+    )
     assert record["steps"] == record["train_steps"] + record["eval_steps"]
     if config.env == "CartPole-v1":  # which pays 1 a step
         assert (record["train_steps"], record["eval_steps"]) == (sum(trained), sum(evaluated))
@@ -988,24 +1256,35 @@ def test_the_archive_holds_nothing_else():
 
 # The check itself
 
+
 @pytest.fixture(scope="module")
 def recorded():
     """Real records: solved by evaluation before training arrived, and censored."""
     fast = RunConfig(env="CartPole-v1", algorithm="reinforce", threshold=9.0, hidden=(8,), window=2, max_episodes=9)
-    return {"solved": train(fast, 1), "censored": train(dataclasses.replace(fast, threshold=499.0), 1),
-            "both": train(dataclasses.replace(fast, criterion="both"), 1)}
+    return {
+        "solved": train(fast, 1),
+        "censored": train(dataclasses.replace(fast, threshold=499.0), 1),
+        "both": train(dataclasses.replace(fast, criterion="both"), 1),
+    }
 
 
 def diverged(record):
     record["eval_returns"].pop()
-    return record | {"status": "diverged", "solved": False, "reason": "the loss is not finite",
-                     "eval_steps": sum(record["eval_returns"]),
-                     "steps": sum(record["eval_returns"]) + record["train_steps"]}
+    return record | {
+        "status": "diverged",
+        "solved": False,
+        "reason": "the loss is not finite",
+        "eval_steps": sum(record["eval_returns"]),
+        "steps": sum(record["eval_returns"]) + record["train_steps"],
+    }
 
 
 def test_real_records_pass_the_check(recorded):
-    assert {name: record["status"] for name, record in recorded.items()} == \
-        {"solved": "solved", "censored": "censored", "both": "solved"}
+    assert {name: record["status"] for name, record in recorded.items()} == {
+        "solved": "solved",
+        "censored": "censored",
+        "both": "solved",
+    }
     for record in recorded.values():
         check(record)
     check(diverged(copy.deepcopy(recorded["censored"])))

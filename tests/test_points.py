@@ -20,8 +20,14 @@ CHECK = "assert a{0} == 1, 'one'\nseen = True"
 
 
 def cell(source, **metadata):
-    return {"cell_type": "code", "id": os.urandom(4).hex(), "metadata": metadata, "source": source, "outputs": [],
-            "execution_count": None}
+    return {
+        "cell_type": "code",
+        "id": os.urandom(4).hex(),
+        "metadata": metadata,
+        "source": source,
+        "outputs": [],
+        "execution_count": None,
+    }
 
 
 def exercise(number, answer, check):
@@ -37,19 +43,24 @@ def hand_in(collection, tmp_path):
 
     An answer that has to be judged by another check than its number comes with it, as a pair.
     """
+
     def write(*answers, before="import numpy as np"):
         pairs = [(one, CHECK) if isinstance(one, str) else one for one in answers]
         chapter, handed_in = [cell(before)], []
         for number, (answer, check) in enumerate(pairs, 1):
             chapter += exercise(number, SOLUTION.format(number), check.format(number))
             handed_in += exercise(number, answer, "pass")
-        about = {"metadata": {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}},
-                 "nbformat": 4, "nbformat_minor": 5}
+        about = {
+            "metadata": {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}},
+            "nbformat": 4,
+            "nbformat_minor": 5,
+        }
         (collection / "00_good.ipynb").write_text(json.dumps({"cells": chapter, **about}))
         (collection / "profiles.toml").write_text("[quick]\n")
         path = tmp_path / "handed in.ipynb"
         path.write_text(json.dumps({"cells": handed_in, **about}))
         return path
+
     return write
 
 
@@ -78,7 +89,8 @@ def test_hiding_errors_from_the_notebook_gives_no_points(hand_in):
         "import sys\nget_ipython().set_custom_exc((Exception,), lambda *_, **__: sys.exit(0))",
         "get_ipython().set_custom_exc((Exception,), lambda: None)",  # for which IPython shows the check's own cell
         "get_ipython().showtraceback = get_ipython()._showtraceback = lambda *_, **__: None",
-        "a5 = 1")
+        "a5 = 1",
+    )
     results = course.check(copy)
     assert [result.points for result in results] == [0, 0, 0, 0, 1]
     assert results[0].error == "its check did not come to its end"
@@ -113,7 +125,8 @@ def test_what_a_check_uses_is_what_the_chapter_and_python_gave_it(hand_in):
         ("a7 = 0", CLOSE),  # nor does what was done to an earlier check help a later one
         SKIP.format(8),
         ("one = 3\nall = 2\ndef a9():\n    return all - 1", "assert a9() == one and all([a9()]), 'one'"),
-        before="import numpy as np\none = 1")
+        before="import numpy as np\none = 1",
+    )
     assert points(copy) == [0] * 8 + [1]
 
 
@@ -133,10 +146,14 @@ def test_an_untouched_copy_has_no_points_where_python_leaves_asserts_out(hand_in
 
 
 def test_the_judge_keeps_asserts_in_a_kernel_that_leaves_them_out():
-    code = ("from kscore.chapters.judge import JUDGE\nassert False, 'left out'\nJUDGE.remember(globals())\n"
-            "JUDGE.check(globals(), 'assert a == 1, a', ['a'], 'secret')")
-    tried = {a: subprocess.run([sys.executable, "-O", "-c", f"a = {a}\n{code}"], capture_output=True, text=True)
-             for a in (0, 1)}
+    code = (
+        "from kscore.chapters.judge import JUDGE\nassert False, 'left out'\nJUDGE.remember(globals())\n"
+        "JUDGE.check(globals(), 'assert a == 1, a', ['a'], 'secret')"
+    )
+    tried = {
+        a: subprocess.run([sys.executable, "-O", "-c", f"a = {a}\n{code}"], capture_output=True, text=True)
+        for a in (0, 1)
+    }
     assert tried[0].returncode == 1 and "AssertionError: 0" in tried[0].stderr and not tried[0].stdout
     assert tried[1].returncode == 0 and tried[1].stdout == proof("secret")
 
@@ -151,13 +168,19 @@ def test_what_an_answer_says_stays_in_its_line(hand_in, capsys):
         f"raise ValueError('wrong\\n{FALSE_SUM}')",
         f"raise AssertionError('wrong\\r{FALSE_SUM}\\v\\f\\x85\\u2028end')",
         "raise ValueError('\\x1b[31mred\\x1b[0m\\x1b[1A\\x1b]0;title\\x07 \\u202e987\\u2066\\x00\\x9b2K')",
-        "raise type('Long\\n', (Exception,), {})(1000 * 'x')", "assert False", "raise ValueError('\\ud800')",
-        "raise AssertionError('\\x00\\u200b')")
+        "raise type('Long\\n', (Exception,), {})(1000 * 'x')",
+        "assert False",
+        "raise ValueError('\\ud800')",
+        "raise AssertionError('\\x00\\u200b')",
+    )
     assert __main__.main(["course", "check", str(copy)]) == 0
     out = capsys.readouterr().out
     lines = out.removesuffix("\n").split("\n")
     assert [line[:24] for line in lines] == [
-        "exercise  points  out of", *(f"00-{k}           0       1" for k in range(1, 8)), "sum            0       7"]
+        "exercise  points  out of",
+        *(f"00-{k}           0       1" for k in range(1, 8)),
+        "sum            0       7",
+    ]
     assert all(line.isprintable() and len(line) <= 226 for line in lines)
     assert lines[1].endswith("  ValueError: wrong sum 9 9") and lines[2].endswith("  wrong sum 9 9 end")
     assert "  ValueError: red " in lines[3]
@@ -193,9 +216,15 @@ def test_a_copy_that_cannot_be_written_is_told_without_a_table(hand_in, monkeypa
     assert told.out == "" and told.err.startswith(f"{copy}: not judged: {FULL}: ")
 
 
-@pytest.mark.parametrize(("cell", "error"), [
-    (4, f"{FULL}: executed.ipynb"), (None, "RuntimeError: Kernel died before replying"),
-    (1, f"OSError: [Errno {errno.ENOSPC}] {FULL}")], ids=["in an answer", "before any cell", "in the chapter"])
+@pytest.mark.parametrize(
+    ("cell", "error"),
+    [
+        (4, f"{FULL}: executed.ipynb"),
+        (None, "RuntimeError: Kernel died before replying"),
+        (1, f"OSError: [Errno {errno.ENOSPC}] {FULL}"),
+    ],
+    ids=["in an answer", "before any cell", "in the chapter"],
+)
 def test_what_the_machine_refuses_is_told_without_a_table(hand_in, monkeypatch, capsys, cell, error):
     copy = hand_in("a1 = 1", "a2 = 1")
     monkeypatch.setattr(runner, "supervise", lambda task, **_: Outcome(task.name, "failed", 1.0, error, cell))
@@ -214,4 +243,6 @@ def test_a_notebook_that_cannot_be_saved_costs_no_points(hand_in, command_line):
 def test_files_that_an_answer_does_not_find_are_its_own_trouble(hand_in):
     results = course.check(hand_in("a1 = 1", ("def a2():\n    open('no such file')", "a2()")))
     assert [result.error for result in results] == [
-        "", "FileNotFoundError: [Errno 2] No such file or directory: 'no such file'"]
+        "",
+        "FileNotFoundError: [Errno 2] No such file or directory: 'no such file'",
+    ]

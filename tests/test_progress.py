@@ -43,13 +43,17 @@ def read(note):
 
 # Lines
 
+
 def test_a_line_is_said_at_the_beginning_and_then_now_and_then(clock, capsys):
     with progress.of(5, "run", "training") as done:
         for _ in range(5):
             clock[0] += progress.OFTEN / 2
             done()
     assert capsys.readouterr().err.splitlines() == [
-        "training: 0 of 5 runs", "training: 2 of 5 runs, about 45 s left", "training: 4 of 5 runs, about 15 s left"]
+        "training: 0 of 5 runs",
+        "training: 2 of 5 runs, about 45 s left",
+        "training: 4 of 5 runs, about 15 s left",
+    ]
 
 
 def test_nothing_more_is_said_when_all_is_done(clock, capsys):
@@ -74,10 +78,19 @@ def test_nothing_is_said_where_nobody_wants_to_be_told(note, capsys):
     assert capsys.readouterr() == ("", "") and not note.exists()
 
 
-@pytest.mark.parametrize(("seconds", "words"), [
-    (0, "about 0 s"), (12.4, "about 12 s"), (89.9, "about 90 s"), (90, "about 2 min"), (150, "about 2 min"),
-    (5399, "about 90 min"), (5400, "about 1.5 h"), (36000, "about 10.0 h"),
-])
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0, "about 0 s"),
+        (12.4, "about 12 s"),
+        (89.9, "about 90 s"),
+        (90, "about 2 min"),
+        (150, "about 2 min"),
+        (5399, "about 90 min"),
+        (5400, "about 1.5 h"),
+        (36000, "about 10.0 h"),
+    ],
+)
 def test_a_length_of_time_is_told_in_round_words(seconds, words):
     assert progress.duration(seconds) == words
 
@@ -93,6 +106,7 @@ def test_the_time_left_is_what_the_rest_takes_if_it_goes_on_like_this(clock, not
 
 
 # The note
+
 
 def test_a_note_is_left_each_time_and_says_nothing_in_the_end(clock, note, capsys):
     with progress.of(2, "cell", "drawing") as done:
@@ -122,6 +136,7 @@ def test_a_note_that_cannot_be_left_does_not_fail_the_work(tmp_path, monkeypatch
 
 # Nobody to tell
 
+
 class Broken(io.StringIO):
     """Standard error whose reader has gone, or whose disk is full."""
 
@@ -145,8 +160,11 @@ def closed():
     return stream
 
 
-@pytest.mark.parametrize("stderr", [None, closed(), Broken("write"), Broken("flush"), object()],
-                         ids=["none", "closed", "broken pipe", "full disk", "no file"])
+@pytest.mark.parametrize(
+    "stderr",
+    [None, closed(), Broken("write"), Broken("flush"), object()],
+    ids=["none", "closed", "broken pipe", "full disk", "no file"],
+)
 def test_a_standard_error_that_cannot_be_written_to_does_not_fail_the_work(monkeypatch, capsys, note, stderr):
     monkeypatch.setattr(progress, "OFTEN", 0.0)
     monkeypatch.setattr(sys, "stderr", stderr)
@@ -172,19 +190,25 @@ print("all done")
 
 
 def test_a_closed_standard_error_of_a_whole_process_does_not_fail_the_work():
-    done = subprocess.run(["/bin/sh", "-c", 'exec "$0" "$@" 2>&-', sys.executable, "-c", WORK], stdout=subprocess.PIPE,
-                          text=True, timeout=60)
+    done = subprocess.run(
+        ["/bin/sh", "-c", 'exec "$0" "$@" 2>&-', sys.executable, "-c", WORK],
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=60,
+    )
     assert (done.returncode, done.stdout) == (0, "all done\n")
 
 
 # A terminal
 
+
 def started(work):
     """Start code with standard error on a terminal; return the process and our end of the terminal."""
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (24, 80))
-    process = subprocess.Popen([sys.executable, "-c", work], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                               stderr=theirs, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", work], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=theirs, text=True
+    )
     os.close(theirs)
     return process, ours
 

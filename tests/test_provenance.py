@@ -13,6 +13,7 @@ from kscore.chapters.footer import Chapter
 
 def committed(folder, message):
     """Make a repository of a folder and return its commit."""
+
     def git(*arguments):
         command = ["git", "-C", folder, "-c", "user.name=A", "-c", "user.email=a@b", *arguments]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
@@ -87,8 +88,9 @@ def test_the_code_is_known_by_its_text_and_its_places(tmp_path, monkeypatch):
 SCRIPT = "</code><script>alert(1)</script>"
 
 
-@pytest.mark.parametrize("value", [
-    SCRIPT, f"`{SCRIPT}", f"``` {SCRIPT} `` `", f"\n\n{SCRIPT}\n\n", f"'{SCRIPT}\\`", "`"])
+@pytest.mark.parametrize(
+    "value", [SCRIPT, f"`{SCRIPT}", f"``` {SCRIPT} `` `", f"\n\n{SCRIPT}\n\n", f"'{SCRIPT}\\`", "`"]
+)
 def test_nothing_that_a_parameter_says_is_alive_in_the_footer(notebook, monkeypatch, value):
     notebook(parameters="title: str = ''  # of the page")
     chapter = Chapter("00")

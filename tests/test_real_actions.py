@@ -47,8 +47,10 @@ class Uneven(gym.Env):
 
 @pytest.mark.parametrize("env", ["uneven", "Pendulum-v1", "LunarLanderContinuous-v3"])
 def test_actions_are_in_units_of_half_their_range_around_its_middle_and_clipped(env):
-    ours, theirs = (PlainActions(Uneven() if env == "uneven" else gym.make(env).unwrapped),
-                    ClipAction(RescaleAction(Uneven() if env == "uneven" else gym.make(env).unwrapped, -1.0, 1.0)))
+    ours, theirs = (
+        PlainActions(Uneven() if env == "uneven" else gym.make(env).unwrapped),
+        ClipAction(RescaleAction(Uneven() if env == "uneven" else gym.make(env).unwrapped, -1.0, 1.0)),
+    )
     ours.reset(seed=0)
     theirs.reset(seed=0)
     for action in np.random.default_rng(0).normal(0, 1.5, (20, ours.action_space.shape[0])).astype(np.float32):
@@ -71,6 +73,9 @@ def test_mujoco_leaves_no_file_where_one_happens_to_be(tmp_path, monkeypatch):
 
 def test_without_mujoco_a_sentence_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "mujoco", None)
-    with pytest.raises(ValueError, match=r"env must be an id that gymnasium can make, got 'HalfCheetah-v5': MuJoCo is "
-                                         r"not installed: pip install 'kscore\[mujoco\]'"):
+    with pytest.raises(
+        ValueError,
+        match=r"env must be an id that gymnasium can make, got 'HalfCheetah-v5': MuJoCo is "
+        r"not installed: pip install 'kscore\[mujoco\]'",
+    ):
         environments.make("HalfCheetah-v5", seed=0)

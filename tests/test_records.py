@@ -59,6 +59,7 @@ def without(line, *path):
 
 # A record
 
+
 def test_a_record_is_typed_and_holds_what_was_trained(whole):
     plain, typed = json.loads(whole[0]), Record.parse(whole[0])
     for name, value in plain.items():
@@ -97,6 +98,7 @@ def test_two_records_are_told_apart_by_their_keys_alone(whole):
 
 # What is passed over
 
+
 def passed_over(store, lines, sentence):
     """Write a store with one bad line, run the study on it, and return what was trained and what the store holds."""
     store.write_bytes(b"".join(lines))
@@ -118,7 +120,7 @@ def damaged(store, whole, line):
 @pytest.mark.parametrize("kept", [1, 0.5, -2])
 def test_a_torn_last_line_is_counted_and_its_run_done_again(store, whole, kept):
     *others, last = whole
-    torn = last[:int(len(last) * kept)] if isinstance(kept, float) else last[:kept]
+    torn = last[: int(len(last) * kept)] if isinstance(kept, float) else last[:kept]
     trained, contents = passed_over(store, [*others, torn], "1 damaged lines were passed over$")
     assert trained == [key_of(last)]
     assert (contents.damaged, contents.foreign) == (1, 0)
@@ -134,20 +136,36 @@ def test_a_last_line_that_only_lacks_its_end_is_whole(store, whole):
     assert contents.damaged == 0 and len(contents.records) == 6
 
 
-@pytest.mark.parametrize("corrupt", [
-    lambda line: line.replace(b'"config"', b'"confug"', 1), lambda line: line[:40] + line[90:],
-    lambda line: b"\x00" * len(line) + b"\n", lambda line: line.replace(b'"seed"', b'"s\xff\xfed"'),
-    lambda line: b"[1, 2]\n", lambda line: b"17\n", lambda line: b"null\n", lambda line: b'"text"\n',
-    lambda line: b"{}\n",
-], ids=["field", "gap", "zeros", "bytes", "list", "number", "null", "text", "empty"])
+@pytest.mark.parametrize(
+    "corrupt",
+    [
+        lambda line: line.replace(b'"config"', b'"confug"', 1),
+        lambda line: line[:40] + line[90:],
+        lambda line: b"\x00" * len(line) + b"\n",
+        lambda line: line.replace(b'"seed"', b'"s\xff\xfed"'),
+        lambda line: b"[1, 2]\n",
+        lambda line: b"17\n",
+        lambda line: b"null\n",
+        lambda line: b'"text"\n',
+        lambda line: b"{}\n",
+    ],
+    ids=["field", "gap", "zeros", "bytes", "list", "number", "null", "text", "empty"],
+)
 def test_a_corrupted_middle_line_is_counted_and_its_run_done_again(store, whole, corrupt):
     damaged(store, whole, corrupt(whole[2]))
 
 
-@pytest.mark.parametrize("path", [
-    *((field.name,) for field in dataclasses.fields(Record)), ("solved_at", "evaluation"), ("solved_at", "training"),
-    *(("config", name) for name in sorted(records.FIRST_SETTINGS)), ("config", "normalizer", "name"),
-], ids=".".join)
+@pytest.mark.parametrize(
+    "path",
+    [
+        *((field.name,) for field in dataclasses.fields(Record)),
+        ("solved_at", "evaluation"),
+        ("solved_at", "training"),
+        *(("config", name) for name in sorted(records.FIRST_SETTINGS)),
+        ("config", "normalizer", "name"),
+    ],
+    ids=".".join,
+)
 def test_a_record_that_lacks_something_is_damaged(whole, path):
     with pytest.raises(Unusable, match="^damaged$"):
         Record.parse(without(whole[2], *path))
@@ -159,8 +177,14 @@ WRONG = {
     "status": ["arrived", "stopped", None, 1, ["solved"]],
     "solved": [1, 0, None, "true"],
     "train_returns": [None, [1.0, None], [1.0, "x"], ["1.0"], "123", [[1.0]], {"0": 1.0}, [1.0, True], [True], 7, [{}]],
-    "solved_at": [None, [], {"evaluation": 1.5, "training": None}, {"evaluation": True, "training": None},
-                  {"evaluation": None, "training": 0}, {"evaluation": "3", "training": None}],
+    "solved_at": [
+        None,
+        [],
+        {"evaluation": 1.5, "training": None},
+        {"evaluation": True, "training": None},
+        {"evaluation": None, "training": 0},
+        {"evaluation": "3", "training": None},
+    ],
     "seconds": [None, "1", True, -0.5, [1.0]],
     "config": [None, [], "text", {}],
 } | {count: ["3", 3.0, -1, None, True, [3]] for count in ("episodes", "train_steps", "eval_steps", "steps")}
@@ -174,12 +198,27 @@ def test_a_record_of_the_wrong_type_is_damaged(whole, name, value):
         Record.parse(line)
 
 
-@pytest.mark.parametrize(("name", "value"), [
-    ("max_episodes", 0), ("max_episodes", 3.0), ("max_episodes", True), ("max_episodes", None), ("normalizer", None),
-    ("normalizer", {}), ("normalizer", "zscore"), ("normalizer", {"name": 7}), ("normalizer", {"name": ["zscore"]}),
-    ("normalizer", []), ("advantage_normalizer", {}), ("value_scale", {"eps": 1.0}), ("value_scale", []), ("env", None),
-    ("env", 7), ("env", ["CartPole-v1"]),
-])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("max_episodes", 0),
+        ("max_episodes", 3.0),
+        ("max_episodes", True),
+        ("max_episodes", None),
+        ("normalizer", None),
+        ("normalizer", {}),
+        ("normalizer", "zscore"),
+        ("normalizer", {"name": 7}),
+        ("normalizer", {"name": ["zscore"]}),
+        ("normalizer", []),
+        ("advantage_normalizer", {}),
+        ("value_scale", {"eps": 1.0}),
+        ("value_scale", []),
+        ("env", None),
+        ("env", 7),
+        ("env", ["CartPole-v1"]),
+    ],
+)
 def test_settings_of_the_wrong_type_are_damaged(whole, name, value):
     made = json.loads(whole[2])
     made["config"][name] = value
@@ -187,9 +226,17 @@ def test_settings_of_the_wrong_type_are_damaged(whole, name, value):
         Record.parse(json.dumps(made).encode())
 
 
-@pytest.mark.parametrize("change", [
-    {"episodes": "3"}, {"train_returns": [1.0, None]}, {"eval_returns": [True, 1.0]}, {"seed": 1.0}, {"seed": 2**63},
-], ids=str)
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"episodes": "3"},
+        {"train_returns": [1.0, None]},
+        {"eval_returns": [True, 1.0]},
+        {"seed": 1.0},
+        {"seed": 2**63},
+    ],
+    ids=str,
+)
 def test_the_run_of_a_damaged_record_is_done_again(store, whole, change):
     damaged(store, whole, changed(whole[2], **change))
 
@@ -208,8 +255,12 @@ def test_empty_lines_do_no_harm(store, whole):
 
 
 def test_records_of_another_protocol_are_passed_over(store, whole):
-    old = [line.replace(b'"protocol":%d' % PROTOCOL_VERSION, b'"protocol":%d' % (PROTOCOL_VERSION - 1))
-           .replace(b'"episodes":3', b'"episodes":999') for line in whole[:4]]
+    old = [
+        line.replace(b'"protocol":%d' % PROTOCOL_VERSION, b'"protocol":%d' % (PROTOCOL_VERSION - 1)).replace(
+            b'"episodes":3', b'"episodes":999'
+        )
+        for line in whole[:4]
+    ]
     store.write_bytes(b"".join(old + whole[4:]))
     with pytest.warns(UserWarning, match=rf"4 records of another protocol version than {PROTOCOL_VERSION} were passed"):
         assert len(study.recorded(ARMS, SEEDS, store)) == 2
@@ -229,9 +280,12 @@ def test_another_protocol_may_have_other_fields(whole):
 
 def test_records_that_lack_options_are_told_how_to_be_completed(store, whole):
     line = without(whole[0], "config", "normalizer", "eps")
-    trained, contents = passed_over(store, [line, *whole[1:]],
-                                    "1 records do not hold every option of their normalizer and were passed over; "
-                                    rf"`python -m kscore\.study\.migrate {store}` completes them$")
+    trained, contents = passed_over(
+        store,
+        [line, *whole[1:]],
+        "1 records do not hold every option of their normalizer and were passed over; "
+        rf"`python -m kscore\.study\.migrate {store}` completes them$",
+    )
     assert trained == [key_of(whole[0])] and contents[1:] == (0, 0, 1, {})
 
 
@@ -243,15 +297,18 @@ def test_every_normalizer_of_a_record_has_to_be_complete_and_known(whole, door):
         assert caught.value.kind == kind
 
 
-UNKNOWN = {"normalizer 'wscore'": {"normalizer": {"name": "wscore"}},
-           "environment 'NoSuch-v0'": {"config": {"env": "NoSuch-v0"}}}
+UNKNOWN = {
+    "normalizer 'wscore'": {"normalizer": {"name": "wscore"}},
+    "environment 'NoSuch-v0'": {"config": {"env": "NoSuch-v0"}},
+}
 
 
 @pytest.mark.parametrize("what", UNKNOWN)
 def test_what_is_not_known_here_is_named_and_not_called_damaged(store, whole, what):
     line = changed(whole[0], **UNKNOWN[what])
-    trained, contents = passed_over(store, [line, *whole[1:], line],
-                                    f"2 records of the unknown {what} were passed over$")
+    trained, contents = passed_over(
+        store, [line, *whole[1:], line], f"2 records of the unknown {what} were passed over$"
+    )
     assert trained == [key_of(whole[0])]
     assert contents[1:] == (0, 0, 0, {what: 2})
 
@@ -277,8 +334,10 @@ def test_an_environment_is_known_as_soon_as_it_is_registered(whole):
 
 
 def test_an_environment_without_its_version_is_refused_before_it_is_trained():
-    with pytest.raises(ValueError, match="env must name its version, .*; CartPole means CartPole-v1 here"), \
-            warnings.catch_warnings(action="ignore"):
+    with (
+        pytest.raises(ValueError, match="env must name its version, .*; CartPole means CartPole-v1 here"),
+        warnings.catch_warnings(action="ignore"),
+    ):
         tiny(env="CartPole")
 
 
@@ -288,10 +347,16 @@ Path(__file__).with_name("sprung").touch()
 """
 
 
-@pytest.mark.parametrize("change", [
-    {"normalizer": {"name": "a_trap_for_tests:Score"}}, {"config": {"env": "a_trap_for_tests:Trap-v0"}},
-    {"config": {"head": "a_trap_for_tests:Head"}}, {"config": {"value_scale": {"name": "a_trap_for_tests:Score"}}},
-], ids=["normalizer", "env", "head", "value_scale"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"normalizer": {"name": "a_trap_for_tests:Score"}},
+        {"config": {"env": "a_trap_for_tests:Trap-v0"}},
+        {"config": {"head": "a_trap_for_tests:Head"}},
+        {"config": {"value_scale": {"name": "a_trap_for_tests:Score"}}},
+    ],
+    ids=["normalizer", "env", "head", "value_scale"],
+)
 def test_reading_a_record_imports_nothing_that_it_names(tmp_path, store, whole, monkeypatch, change):
     (tmp_path / "a_trap_for_tests.py").write_text(TRAP)
     monkeypatch.syspath_prepend(tmp_path)
@@ -305,23 +370,68 @@ def test_reading_a_record_imports_nothing_that_it_names(tmp_path, store, whole, 
 # Keys
 
 CHANGED = {
-    "env": "Acrobot-v1", "algorithm": "ppo", "normalizer": {"name": "none"}, "signal": "advantages",
-    "advantage_normalizer": {"name": "none"}, "normalize_advantages": True, "gamma": 0.9, "lam": 0.9, "epochs": 3,
-    "clip": 0.1, "policy_reduction": "mean", "value_reduction": "sum", "learning_rate": 0.02, "hidden": (8, 8),
-    "activation": "prelu", "dropout": 0.1, "head": "kscore.rl.policies:Categorical", "threshold": 9.0,
-    "criterion": "both", "window": 3, "full_window": False, "evaluate_every": 2, "max_episodes": 4,
-    "episodes_per_update": 2, "value_scale": {"name": "none"}, "reward_normalizer": {"name": "none"},
-    "reward_scale": 10.0, "stop": False, "disturbance": {"name": "noise"},
+    "env": "Acrobot-v1",
+    "algorithm": "ppo",
+    "normalizer": {"name": "none"},
+    "signal": "advantages",
+    "advantage_normalizer": {"name": "none"},
+    "normalize_advantages": True,
+    "gamma": 0.9,
+    "lam": 0.9,
+    "epochs": 3,
+    "clip": 0.1,
+    "policy_reduction": "mean",
+    "value_reduction": "sum",
+    "learning_rate": 0.02,
+    "hidden": (8, 8),
+    "activation": "prelu",
+    "dropout": 0.1,
+    "head": "kscore.rl.policies:Categorical",
+    "threshold": 9.0,
+    "criterion": "both",
+    "window": 3,
+    "full_window": False,
+    "evaluate_every": 2,
+    "max_episodes": 4,
+    "episodes_per_update": 2,
+    "value_scale": {"name": "none"},
+    "reward_normalizer": {"name": "none"},
+    "reward_scale": 10.0,
+    "stop": False,
+    "disturbance": {"name": "noise"},
 }
 CHANGED_OPTIONS = {
-    "none": {}, "zscore": {"eps": 1e-6}, "running": {"eps": 1e-6}, "ema": {"eps": 1e-6, "decay": 0.9},
-    "kscore": {"variant": "adaptive", "mode": "refit", "scale": "returns", "Q": 0.5, "R": 0.5, "alpha": 0.5, "x0": 1.0,
-               "P0": 2.0, "R_timing": "before", "eps": 1e-6},
-    "episode": {"judge": "posterior", "noise": "bank", "ratio": 0.2, "level": "first", "transform": "symlog",
-                "slope": True, "robust": True, "by_length": True, "eps": 1e-7},
+    "none": {},
+    "zscore": {"eps": 1e-6},
+    "running": {"eps": 1e-6},
+    "ema": {"eps": 1e-6, "decay": 0.9},
+    "kscore": {
+        "variant": "adaptive",
+        "mode": "refit",
+        "scale": "returns",
+        "Q": 0.5,
+        "R": 0.5,
+        "alpha": 0.5,
+        "x0": 1.0,
+        "P0": 2.0,
+        "R_timing": "before",
+        "eps": 1e-6,
+    },
+    "episode": {
+        "judge": "posterior",
+        "noise": "bank",
+        "ratio": 0.2,
+        "level": "first",
+        "transform": "symlog",
+        "slope": True,
+        "robust": True,
+        "by_length": True,
+        "eps": 1e-7,
+    },
     "popart": {"rate": 0.2, "debiased": False, "least": 1e-3, "most": 1e5},
     "percentile": {"rate": 0.2, "debiased": True, "low": 10.0, "high": 90.0, "least": 0.5},
-    "reward_scale": {"gamma": 0.9, "reset": "never", "start": 1.0, "eps": 1e-7}, "symlog": {},
+    "reward_scale": {"gamma": 0.9, "reset": "never", "start": 1.0, "eps": 1e-7},
+    "symlog": {},
     "parts": {"centre": "none", "scale": "episode", "fading": 0.1, "eps": 1e-7},
 }
 
@@ -332,8 +442,9 @@ def defaults(kind):
 
 def test_the_lists_of_settings_are_complete():
     assert set(CHANGED) == {f.name for f in dataclasses.fields(RunConfig)}
-    assert {name: set(options) for name, options in CHANGED_OPTIONS.items()} == \
-        {name: set(normalizers.option_names(name)) for name in NORMALIZERS}
+    assert {name: set(options) for name, options in CHANGED_OPTIONS.items()} == {
+        name: set(normalizers.option_names(name)) for name in NORMALIZERS
+    }
 
 
 def test_every_changed_setting_and_seed_has_a_key_of_its_own():
@@ -408,11 +519,12 @@ def test_an_option_that_came_later_may_be_missing_and_then_stands_at_its_neutral
 
 # A default that changes
 
+
 def new_default(monkeypatch, kind, option, value):
     """Let a normalizer have another default, as if its class had been edited."""
     before = [parameter.default for parameter in dataclasses.fields(kind) if parameter.name == option][0]
     init = kind.__init__
-    names = list(init.__code__.co_varnames[1:init.__code__.co_argcount])
+    names = list(init.__code__.co_varnames[1 : init.__code__.co_argcount])
     values = list(init.__defaults__)
     values[names.index(option) - len(names)] = value
     monkeypatch.setattr(init, "__defaults__", tuple(values))
@@ -420,11 +532,18 @@ def new_default(monkeypatch, kind, option, value):
     return before
 
 
-@pytest.mark.parametrize(("kind", "option", "value"), [
-    (KScore, "Q", 0.5), (KScore, "mode", "refit"), (KScore, "eps", 1e-3), (Ema, "decay", 0.5),
-])
+@pytest.mark.parametrize(
+    ("kind", "option", "value"),
+    [
+        (KScore, "Q", 0.5),
+        (KScore, "mode", "refit"),
+        (KScore, "eps", 1e-3),
+        (Ema, "decay", 0.5),
+    ],
+)
 def test_a_changed_default_leaves_recorded_runs_what_they_are_and_makes_another_run(
-        store, monkeypatch, kind, option, value):
+    store, monkeypatch, kind, option, value
+):
     before = {"arm": tiny(normalizer={"name": kind.name})}
     run(store, before, [0])
     (recorded,), line = study.read(store).records, store.read_bytes()
@@ -452,6 +571,7 @@ def test_a_changed_default_does_not_reach_the_archive(monkeypatch):
 
 
 # The archive
+
 
 @pytest.mark.parametrize("path", sorted(project.ARCHIVE.glob("*.jsonl")), ids=lambda path: path.stem)
 def test_every_record_of_the_archive_is_complete(path):
@@ -493,14 +613,33 @@ def test_the_frame_has_one_row_a_run_and_plain_columns():
     assert list(frame.arm) == [(0.1, 1.0), (0.1, 1.0), (0.2, 1.0)] and list(frame.seed) == [1, 2, 5]
     assert list(frame.evaluation_arrived) == [True, True, False] and frame.evaluation_arrived.dtype == bool
     assert frame.evaluation.dtype.kind == frame.training.dtype.kind == "i"
-    assert list(study.frame({}).columns) == list(frame.columns) == [
-        "arm", "seed", "status", "episodes", "cap", "every", "evaluation", "evaluation_arrived", "training",
-        "training_arrived", "train_returns", "eval_returns", "steps", "seconds"]
+    assert (
+        list(study.frame({}).columns)
+        == list(frame.columns)
+        == [
+            "arm",
+            "seed",
+            "status",
+            "episodes",
+            "cap",
+            "every",
+            "evaluation",
+            "evaluation_arrived",
+            "training",
+            "training_arrived",
+            "train_returns",
+            "eval_returns",
+            "steps",
+            "seconds",
+        ]
+    )
 
 
 def test_the_frame_of_real_runs_agrees_with_their_records(store):
-    configs = {criterion: tiny(threshold=20.0, window=2, max_episodes=5, criterion=criterion)
-               for criterion in ("evaluation", "training", "both")}
+    configs = {
+        criterion: tiny(threshold=20.0, window=2, max_episodes=5, criterion=criterion)
+        for criterion in ("evaluation", "training", "both")
+    }
     frame, _ = run(store, configs, range(4))
     by_key = {made.key: made for made in study.read(store).records}
     for row in frame.itertuples():
@@ -516,22 +655,44 @@ def test_the_frame_of_real_runs_agrees_with_their_records(store):
 # Completing old records
 
 FIRST = {  # the defaults with which the first runs were recorded; they never change again
-    "none": {}, "zscore": {"eps": 1e-8}, "running": {"eps": 1e-8}, "ema": {"eps": 1e-8, "decay": 0.99},
-    "kscore": {"variant": "simple", "mode": "stream", "scale": "belief", "Q": 1e-4, "R": 1e-2, "alpha": 0.9,
-               "R_timing": "after", "x0": 0.0, "P0": 1.0, "eps": 1e-8},
+    "none": {},
+    "zscore": {"eps": 1e-8},
+    "running": {"eps": 1e-8},
+    "ema": {"eps": 1e-8, "decay": 0.99},
+    "kscore": {
+        "variant": "simple",
+        "mode": "stream",
+        "scale": "belief",
+        "Q": 1e-4,
+        "R": 1e-2,
+        "alpha": 0.9,
+        "R_timing": "after",
+        "x0": 0.0,
+        "P0": 1.0,
+        "eps": 1e-8,
+    },
 }
-OLD = {name: tiny(normalizer=options) for name, options in {
-    "bare": {"name": "zscore"}, "plain": {"name": "kscore"}, "none": {"name": "none"}, "ema": {"name": "ema"},
-    "running": {"name": "running"}, "half": {"name": "kscore", "Q": 0.5},
-    "kscore": {"name": "kscore", "variant": "adaptive", "mode": "refit", "Q": 0.1, "R": 1.0}}.items()}
+OLD = {
+    name: tiny(normalizer=options)
+    for name, options in {
+        "bare": {"name": "zscore"},
+        "plain": {"name": "kscore"},
+        "none": {"name": "none"},
+        "ema": {"name": "ema"},
+        "running": {"name": "running"},
+        "half": {"name": "kscore", "Q": 0.5},
+        "kscore": {"name": "kscore", "variant": "adaptive", "mode": "refit", "Q": 0.1, "R": 1.0},
+    }.items()
+}
 
 
 def as_before(line):
     """A record as it was written when options at their defaults were left out."""
     made = json.loads(line)
     options = made["config"]["normalizer"]
-    made["config"]["normalizer"] = {name: value for name, value in options.items()
-                                    if FIRST[options["name"]].get(name) != value}
+    made["config"]["normalizer"] = {
+        name: value for name, value in options.items() if FIRST[options["name"]].get(name) != value
+    }
     return json.dumps(made, separators=(",", ":")).encode() + b"\n"
 
 
@@ -561,8 +722,9 @@ def test_the_archive_was_completed_with_the_defaults_of_that_time():
         found.setdefault(options.pop("name"), []).append(options)
     assert set(found) == set(FIRST) == set(migrate.DEFAULTS)
     for name, several in found.items():
-        expected = {option: value for option, value in FIRST[name].items()
-                    if option not in ("variant", "mode", "Q", "R")}
+        expected = {
+            option: value for option, value in FIRST[name].items() if option not in ("variant", "mode", "Q", "R")
+        }
         assert all(options == expected for options in several)
 
 
@@ -601,9 +763,22 @@ def test_a_changed_default_does_not_reach_back(store, old, new, monkeypatch):
 def test_lines_that_are_no_records_stay_as_they_are(store, old, new):
     nan = old[3].replace(b'"train_returns":[', b'"train_returns":[NaN,')
     foreign = old[2].replace(b'"protocol":1', b'"protocol":0')
-    others = [old[0][:-30] + b"\n", foreign, b"\n", b"null\n", b"[]\n", b"\x00\xff\n", b'{"config":{}}\n', nan,
-              old[4].replace(b'"seed":0', b'"seed":0.0'), without(old[1], "status"),
-              changed(old[0], normalizer={"name": "wscore", "Q": 1.0}), b"17\n", b"{}\n", old[5][:40]]
+    others = [
+        old[0][:-30] + b"\n",
+        foreign,
+        b"\n",
+        b"null\n",
+        b"[]\n",
+        b"\x00\xff\n",
+        b'{"config":{}}\n',
+        nan,
+        old[4].replace(b'"seed":0', b'"seed":0.0'),
+        without(old[1], "status"),
+        changed(old[0], normalizer={"name": "wscore", "Q": 1.0}),
+        b"17\n",
+        b"{}\n",
+        old[5][:40],
+    ]
     assert nan != old[3] and foreign != old[2]
     mixed = [line for pair in zip(old, others, strict=True) for line in pair]
     store.write_bytes(b"".join(mixed))
@@ -630,11 +805,16 @@ def test_an_interrupted_writing_leaves_the_old_file(store, old, monkeypatch, ste
     assert migrate.migrate(store) == 12  # and it can be done again
 
 
-@pytest.mark.parametrize("mistake", [
-    lambda made: made | {"train_returns": [0.0, *made["train_returns"][1:]]}, lambda made: made | {"seed": 7},
-    lambda made: made | {"config": made["config"] | {"gamma": 0.5}},
-    lambda made: made | {"config": made["config"] | {"normalizer": made["config"]["normalizer"] | {"eps": 1.0}}},
-], ids=["returns", "seed", "setting", "option"])
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        lambda made: made | {"train_returns": [0.0, *made["train_returns"][1:]]},
+        lambda made: made | {"seed": 7},
+        lambda made: made | {"config": made["config"] | {"gamma": 0.5}},
+        lambda made: made | {"config": made["config"] | {"normalizer": made["config"]["normalizer"] | {"eps": 1.0}}},
+    ],
+    ids=["returns", "seed", "setting", "option"],
+)
 def test_a_completion_that_would_change_a_run_is_refused(store, old, monkeypatch, mistake):
     right = migrate.completed
     monkeypatch.setattr(migrate, "completed", lambda made: mistake(right(made)))
@@ -648,17 +828,24 @@ def test_stores_and_folders_are_completed_by_name(tmp_path, store, old, new, cap
         shutil.copy(store, tmp_path / name)
     store.unlink()
     migrate.main([str(tmp_path)])
-    assert capsys.readouterr().out.splitlines() == [f"{tmp_path / name}: 12 records completed"
-                                                    for name in ("a.jsonl", "b.jsonl")]
+    assert capsys.readouterr().out.splitlines() == [
+        f"{tmp_path / name}: 12 records completed" for name in ("a.jsonl", "b.jsonl")
+    ]
     migrate.main([str(tmp_path / "a.jsonl"), str(tmp_path / "notes.txt")])
-    assert capsys.readouterr().out.splitlines() == [f"{tmp_path}/a.jsonl: 0 records completed",
-                                                    f"{tmp_path}/notes.txt: 12 records completed"]
+    assert capsys.readouterr().out.splitlines() == [
+        f"{tmp_path}/a.jsonl: 0 records completed",
+        f"{tmp_path}/notes.txt: 12 records completed",
+    ]
     assert (tmp_path / "b.jsonl").read_bytes() == b"".join(new)
 
 
-@pytest.mark.parametrize(("arguments", "sentence"), [
-    ([], "stores, or folders of them, must be named"), (["{tmp}/none.jsonl"], "store must be a file that exists, got"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ([], "stores, or folders of them, must be named"),
+        (["{tmp}/none.jsonl"], "store must be a file that exists, got"),
+    ],
+)
 def test_what_cannot_be_completed_gets_a_sentence(tmp_path, arguments, sentence):
     with pytest.raises(ValueError, match=sentence):
         migrate.main([argument.format(tmp=tmp_path) for argument in arguments])

@@ -34,6 +34,7 @@ EPISODES = [rng(n).normal(30, 10, n) for n in (7, 1, 12, 5)]
 
 # The promises of every normalizer
 
+
 @every_relative
 @property_test
 @given(st.lists(st.lists(st.floats(-1e100, 1e100), min_size=1, max_size=20), min_size=1, max_size=3))
@@ -67,24 +68,28 @@ def test_what_is_frozen_applies_and_does_not_learn(name):
     assert np.allclose(once, (EPISODES[1] - centre) / scale, rtol=1e-15)
 
 
-@pytest.mark.parametrize(("name", "options", "sentence"), [
-    ("popart", {"rate": 0.0}, "rate must be positive, got 0.0"),
-    ("popart", {"rate": 1.5}, "rate must be between .* and 1, got 1.5"),
-    ("popart", {"least": 5.0, "most": 2.0}, "least must be between .* and 2, got 5.0"),
-    ("popart", {"debiased": 1}, "debiased must be True or False, got 1"),
-    ("percentile", {"low": 100.0}, "low must be at least 0 and less than 100, got 100.0"),
-    ("percentile", {"low": 50.0, "high": 40.0}, "high must be between 50 and 100, got 40.0"),
-    ("percentile", {"least": 0.0}, "least must be positive, got 0.0"),
-    ("reward_scale", {"gamma": 1.1}, "gamma must be between 0 and 1, got 1.1"),
-    ("reward_scale", {"reset": "always"}, "reset must be one of 'episode', 'termination', 'never', got 'always'"),
-    ("reward_scale", {"start": 0.0}, "start must be positive, got 0.0"),
-])
+@pytest.mark.parametrize(
+    ("name", "options", "sentence"),
+    [
+        ("popart", {"rate": 0.0}, "rate must be positive, got 0.0"),
+        ("popart", {"rate": 1.5}, "rate must be between .* and 1, got 1.5"),
+        ("popart", {"least": 5.0, "most": 2.0}, "least must be between .* and 2, got 5.0"),
+        ("popart", {"debiased": 1}, "debiased must be True or False, got 1"),
+        ("percentile", {"low": 100.0}, "low must be at least 0 and less than 100, got 100.0"),
+        ("percentile", {"low": 50.0, "high": 40.0}, "high must be between 50 and 100, got 40.0"),
+        ("percentile", {"least": 0.0}, "least must be positive, got 0.0"),
+        ("reward_scale", {"gamma": 1.1}, "gamma must be between 0 and 1, got 1.1"),
+        ("reward_scale", {"reset": "always"}, "reset must be one of 'episode', 'termination', 'never', got 'always'"),
+        ("reward_scale", {"start": 0.0}, "start must be positive, got 0.0"),
+    ],
+)
 def test_a_bad_option_gets_a_sentence(name, options, sentence):
     with pytest.raises(ValueError, match=f"^{sentence}"):
         make(name, **options)
 
 
 # PopArt
+
 
 def test_popart_is_the_weighted_mean_and_deviation_of_whole_episodes():
     popart, rate = make("popart", rate=0.2), 0.2
@@ -114,6 +119,7 @@ def test_popart_keeps_its_scale_within_bounds(returns, scale):
 
 # Percentiles
 
+
 def test_percentiles_are_followed_from_zero_and_never_divide_by_less_than_one():
     percentile, low, high = make("percentile", rate=0.1), 0.0, 0.0
     for returns in EPISODES:
@@ -131,6 +137,7 @@ def test_percentiles_without_bias_have_the_range_of_the_first_episode():
 
 
 # Rewards
+
 
 def brute_force(episodes, gamma, reset, start):
     """Every discounted sum so far, and the variance over all of them and a prior of so many, from scratch each time."""
@@ -210,6 +217,7 @@ def test_only_a_reset_at_the_end_keeps_a_terminal_reward_out_of_the_next_episode
 
 # Logarithms
 
+
 @property_test
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=10).map(np.array))
 def test_symexp_undoes_symlog(values):
@@ -233,14 +241,33 @@ def test_a_critic_in_logarithms_speaks_of_the_returns_themselves():
 
 # In training
 
+
 def config(algorithm="actor_critic", **changes):
-    return RunConfig(**{"env": "CartPole-v1", "algorithm": algorithm, "threshold": None, "hidden": (8,),
-                        "max_episodes": 3, "normalizer": {"name": "none"}, **changes})
+    return RunConfig(
+        **{
+            "env": "CartPole-v1",
+            "algorithm": algorithm,
+            "threshold": None,
+            "hidden": (8,),
+            "max_episodes": 3,
+            "normalizer": {"name": "none"},
+            **changes,
+        }
+    )
 
 
 def batch(*lengths):
-    return Batch.of([Episode(rng(n).normal(size=(n, 4)).astype(np.float32), rng(n).integers(2, size=n),
-                             rng(n).normal(1, 2, n).tolist(), None) for n in lengths])
+    return Batch.of(
+        [
+            Episode(
+                rng(n).normal(size=(n, 4)).astype(np.float32),
+                rng(n).integers(2, size=n),
+                rng(n).normal(1, 2, n).tolist(),
+                None,
+            )
+            for n in lengths
+        ]
+    )
 
 
 @pytest.mark.parametrize("algorithm", ["reinforce", "actor_critic", "gae", "ppo"])
@@ -267,19 +294,30 @@ def test_a_reward_scale_is_told_to_the_learner_and_not_recorded(scale, monkeypat
 
 
 @pytest.mark.parametrize("scale", [0.001, 1000.0])
-@pytest.mark.parametrize("options", [
-    {"normalizer": {"name": "popart", "least": 1e-9}}, {"reward_normalizer": {"name": "reward_scale", "start": 1e-20}},
-    {"normalizer": {"name": "percentile", "least": 1e-9, "debiased": True}},
-], ids=["popart", "reward_scale", "percentile"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"normalizer": {"name": "popart", "least": 1e-9}},
+        {"reward_normalizer": {"name": "reward_scale", "start": 1e-20}},
+        {"normalizer": {"name": "percentile", "least": 1e-9, "debiased": True}},
+    ],
+    ids=["popart", "reward_scale", "percentile"],
+)
 def test_what_has_no_scale_of_its_own_learns_the_same_from_rewards_of_any_size(options, scale):
     plain, scaled = (train(config(reward_scale=factor, dropout=0.0, **options), 1) for factor in (1.0, scale))
     assert scaled["train_returns"] == plain["train_returns"]
 
 
-@pytest.mark.parametrize("options", [
-    {"value_scale": {"name": "symlog"}}, {"value_scale": {"name": "episode"}}, {"value_scale": {"name": "popart"}},
-    {"normalizer": {"name": "percentile"}},
-], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"value_scale": {"name": "symlog"}},
+        {"value_scale": {"name": "episode"}},
+        {"value_scale": {"name": "popart"}},
+        {"normalizer": {"name": "percentile"}},
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize("algorithm", ["actor_critic", "gae", "ppo"])
 def test_every_relative_trains_on_rewards_of_any_size(algorithm, options):
     for scale in (0.001, 1000.0):

@@ -55,8 +55,12 @@ def tiny_agent(activation="prelu", learning_rate=1e-3):
 
 def tiny_episode(steps=12, dropout=0.5):
     masks = Dropout(dropout, (6, 5), rng(3)).draw(steps)
-    return Episode(rng(1).normal(size=(steps, 4)), rng(2).integers(3, size=steps), rng(4).normal(size=steps).tolist(),
-                   masks and [mask.astype(float) for mask in masks])
+    return Episode(
+        rng(1).normal(size=(steps, 4)),
+        rng(2).integers(3, size=steps),
+        rng(4).normal(size=steps).tolist(),
+        masks and [mask.astype(float) for mask in masks],
+    )
 
 
 def tiny_batch(steps=12, dropout=0.5):
@@ -86,6 +90,7 @@ def numerical_gradient(function, parameters, step=1e-6):
 
 
 # Networks
+
 
 def as_modules(made):
     """The same network as torch's own modules, with copies of its parameters."""
@@ -131,8 +136,9 @@ def test_backward_is_that_of_torchs_modules(activation):
     modules = as_modules(made)
     for forward in (made, modules):
         (forward(x) * weights).sum().backward()
-    ours = [p.grad for layer in (*made.hidden, made.last) for p in (layer.weight, layer.bias, layer.slope)
-            if p is not None]
+    ours = [
+        p.grad for layer in (*made.hidden, made.last) for p in (layer.weight, layer.bias, layer.slope) if p is not None
+    ]
     for gradient, parameter in zip(ours, modules.parameters(), strict=True):
         gradient = gradient if gradient.shape == parameter.shape else gradient.T
         assert torch.allclose(gradient, parameter.grad)
@@ -173,6 +179,7 @@ def test_actions_follow_the_softmax():
 
 # Signals
 
+
 def test_discounted_returns_and_gae_against_double_loops():
     rewards, values, gamma, lam = rng().normal(size=30).tolist(), rng(1).normal(size=30), 0.9, 0.7
     T = len(rewards)
@@ -188,8 +195,13 @@ def test_discounted_returns_and_gae_against_double_loops():
 def test_with_none_nothing_touches_the_returns(monkeypatch):
     seen = {}
     original = algorithms.policy_loss
-    monkeypatch.setattr(algorithms, "policy_loss", lambda log_probs, advantages, *rest: seen.update(
-        advantages=advantages) or original(log_probs, advantages, *rest))
+    monkeypatch.setattr(
+        algorithms,
+        "policy_loss",
+        lambda log_probs, advantages, *rest: (
+            seen.update(advantages=advantages) or original(log_probs, advantages, *rest)
+        ),
+    )
     episode, config = tiny_episode(), tiny_config(algorithm="reinforce", normalizer={"name": "none"})
     algorithms.reinforce(tiny_agent(), Batch.of([episode]), algorithms.normalization(config), config)
     assert (seen["advantages"] == discounted_returns(episode.rewards, 0.99)).all()
@@ -207,13 +219,17 @@ def zscored(signal):
     return normalizers.make("zscore")(signal)
 
 
-@pytest.mark.parametrize(("settings", "returns", "advantages"), [
-    ({}, filtered(), SIGNAL),
-    ({"normalize_advantages": True}, filtered(), zscored(SIGNAL)),
-    ({"signal": "advantages"}, SIGNAL, filtered()),
-    ({"signal": "advantages", "normalize_advantages": True}, SIGNAL, zscored(filtered())),
-    ({"advantage_normalizer": {"name": "running"}}, filtered(), normalizers.make("running")(SIGNAL)),
-], ids=["neither", "zscored", "moved", "moved and zscored", "one at each"])
+@pytest.mark.parametrize(
+    ("settings", "returns", "advantages"),
+    [
+        ({}, filtered(), SIGNAL),
+        ({"normalize_advantages": True}, filtered(), zscored(SIGNAL)),
+        ({"signal": "advantages"}, SIGNAL, filtered()),
+        ({"signal": "advantages", "normalize_advantages": True}, SIGNAL, zscored(filtered())),
+        ({"advantage_normalizer": {"name": "running"}}, filtered(), normalizers.make("running")(SIGNAL)),
+    ],
+    ids=["neither", "zscored", "moved", "moved and zscored", "one at each"],
+)
 def test_the_settings_say_what_stands_at_which_door(settings, returns, advantages):
     doors = algorithms.normalization(tiny_config(normalizer=FILTER, **settings))
     assert np.array_equal(doors.returns(SIGNAL, [12]), returns)
@@ -221,6 +237,7 @@ def test_the_settings_say_what_stands_at_which_door(settings, returns, advantage
 
 
 # Losses and gradients
+
 
 def loss_of(name, agent, batch, A, old, config):
     if name == "value":
@@ -242,16 +259,24 @@ def test_gradients_against_finite_differences(name, activation, reduction):
     old = agent.log_probs(batch, batch.masks).detach() + torch.from_numpy(rng(6).normal(0, 0.2, 12))
     loss_of(name, agent, batch, A, old, config).backward()
     with torch.no_grad():
-        expected = numerical_gradient(lambda: loss_of(name, agent, batch, A, old, config).item(),
-                                      agent.memory.parameters.numpy())
+        expected = numerical_gradient(
+            lambda: loss_of(name, agent, batch, A, old, config).item(), agent.memory.parameters.numpy()
+        )
     assert np.abs(expected).max() > 0.01
     assert np.allclose(agent.memory.gradient, expected, atol=1e-6)
 
 
-@pytest.mark.parametrize(("ratio", "advantage", "loss", "slope"), [
-    (1.1, 2.0, -2.2, -2.2), (1.5, 2.0, -2.4, 0.0), (0.5, 2.0, -1.0, -1.0),
-    (0.9, -2.0, 1.8, 1.8), (0.5, -2.0, 1.6, 0.0), (1.5, -2.0, 3.0, 3.0),
-])
+@pytest.mark.parametrize(
+    ("ratio", "advantage", "loss", "slope"),
+    [
+        (1.1, 2.0, -2.2, -2.2),
+        (1.5, 2.0, -2.4, 0.0),
+        (0.5, 2.0, -1.0, -1.0),
+        (0.9, -2.0, 1.8, 1.8),
+        (0.5, -2.0, 1.6, 0.0),
+        (1.5, -2.0, 3.0, 3.0),
+    ],
+)
 def test_clipped_loss_by_hand(ratio, advantage, loss, slope):
     """Clipping at 0.2 takes away what is gained by going further, never what is lost."""
     log_prob = torch.tensor([math.log(ratio)], dtype=torch.float64, requires_grad=True)
@@ -267,8 +292,9 @@ def test_algorithms_descend_their_losses_with_the_signals_held_fixed(algorithm):
     agent, batch = tiny_agent(), tiny_batch(dropout=0.0)
     parameters, config = agent.memory.parameters.numpy(), tiny_config(algorithm=algorithm, epochs=1)
     held = {}
-    hold = Normalization(lambda x, _: x, lambda x, _: held.setdefault("targets", x),
-                         lambda x, _: held.setdefault("advantages", x))
+    hold = Normalization(
+        lambda x, _: x, lambda x, _: held.setdefault("targets", x), lambda x, _: held.setdefault("advantages", x)
+    )
     before = parameters.copy()
     algorithms.ALGORITHMS[algorithm](agent, batch, hold, config)
     parameters[:] = before
@@ -305,8 +331,9 @@ def test_adam_takes_the_steps_of_torchs_class():
 
 def test_actor_critic_reuses_the_masks_of_acting_and_ppo_draws_new_ones_every_epoch(monkeypatch):
     used, original = [], Agent.log_probs
-    monkeypatch.setattr(Agent, "log_probs", lambda agent, batch, masks: used.append(masks) or original(
-        agent, batch, masks))
+    monkeypatch.setattr(
+        Agent, "log_probs", lambda agent, batch, masks: used.append(masks) or original(agent, batch, masks)
+    )
     normalize, batch = algorithms.normalization(tiny_config()), tiny_batch()
     agent = dataclasses.replace(tiny_agent(), dropout=Doubles(0.5, (6, 5), rng(9)))
     algorithms.actor_critic(agent, batch, normalize, tiny_config())
@@ -321,6 +348,7 @@ class Doubles(Dropout):
 
 
 # Environments
+
 
 class Corridor(gym.Env):
     """Pays 1 a step and never ends by itself; actions are 5 and 6, observations doubles."""
@@ -367,16 +395,24 @@ for toy in (Pictures, Drawers, Album, Levers, Grid, Steps):
     gym.register(f"{toy.__name__}-v0", toy, max_episode_steps=70)
 
 
-@pytest.mark.parametrize(("env", "reason"), [
-    ("Pictures-v0", "flat Box of numbers as observation"), ("Drawers-v0", r"flat Box of numbers.*has Dict\("),
-    ("Album-v0", r"flat Box of numbers.*has Tuple\(Discrete\(3\), Box"),
-    ("Levers-v0", r"discrete actions or a flat Box of real numbers.*MultiDiscrete\(\[2 3\]\)"),
-    ("Grid-v0", r"discrete actions or a flat Box of real numbers.*\(2, 2\)"),
-    ("Steps-v0", "discrete actions or a flat Box of real numbers.*int64"),
-    ("Endless-v0", "time limit"), ("CartPole", "name its version.*CartPole means CartPole-v1 here"),
-    ("CartPole-v999", "gymnasium can make"), ("no such env", "gymnasium can make"),
-    ("no_such_module:Env-v0", "gymnasium can make"), (":Env-v0", "gymnasium can make"), ("a:b:c", "gymnasium can make"),
-])
+@pytest.mark.parametrize(
+    ("env", "reason"),
+    [
+        ("Pictures-v0", "flat Box of numbers as observation"),
+        ("Drawers-v0", r"flat Box of numbers.*has Dict\("),
+        ("Album-v0", r"flat Box of numbers.*has Tuple\(Discrete\(3\), Box"),
+        ("Levers-v0", r"discrete actions or a flat Box of real numbers.*MultiDiscrete\(\[2 3\]\)"),
+        ("Grid-v0", r"discrete actions or a flat Box of real numbers.*\(2, 2\)"),
+        ("Steps-v0", "discrete actions or a flat Box of real numbers.*int64"),
+        ("Endless-v0", "time limit"),
+        ("CartPole", "name its version.*CartPole means CartPole-v1 here"),
+        ("CartPole-v999", "gymnasium can make"),
+        ("no such env", "gymnasium can make"),
+        ("no_such_module:Env-v0", "gymnasium can make"),
+        (":Env-v0", "gymnasium can make"),
+        ("a:b:c", "gymnasium can make"),
+    ],
+)
 @pytest.mark.filterwarnings("ignore:.*unversioned environment:UserWarning")
 def test_what_cannot_work_is_refused_with_the_reason(env, reason):
     with pytest.raises(ValueError, match=reason):
@@ -451,7 +487,7 @@ def test_an_episode_that_is_cut_off_or_at_its_end_is_over(env):
 def test_recorded_masks_are_those_the_actions_were_chosen_with():
     environment, made = environments.make("CartPole-v1", 0), network((4, 128, 2), "relu")
     episode = environments.play(environment, discrete_policy(made), rng(1), Dropout(0.5, (128,), rng()))
-    gumbel = np.concatenate([rng(1).gumbel(size=(environments.BLOCK, 2))])[:len(episode.actions)]
+    gumbel = np.concatenate([rng(1).gumbel(size=(environments.BLOCK, 2))])[: len(episode.actions)]
     logits = made(torch.from_numpy(episode.observations), episode.masks).detach().numpy()
     steps = min(len(gumbel), len(logits))
     assert ((logits[:steps] + gumbel[:steps]).argmax(axis=1) == episode.actions[:steps]).all()
@@ -465,6 +501,7 @@ def test_other_environments_train(env):
 
 # Configurations
 
+
 def test_presets_are_the_released_settings():
     cart, lunar = (RunConfig.preset(env, "ppo") for env in ("CartPole-v1", "LunarLander-v3"))
     assert (cart.hidden, cart.activation, cart.dropout, cart.learning_rate) == ((128,), "relu", 0.5, 0.01)
@@ -472,29 +509,76 @@ def test_presets_are_the_released_settings():
     assert (cart.threshold, cart.max_episodes, lunar.threshold, lunar.max_episodes) == (475, 500, 200, 1500)
     assert (cart.policy_reduction, lunar.policy_reduction, cart.value_reduction) == ("sum", "mean", "mean")
     assert (cart.gamma, cart.lam, cart.epochs, cart.clip, cart.window) == (0.99, 0.99, 5, 0.2, 25)
-    flags = {(env, algorithm): RunConfig.preset(env, algorithm).normalize_advantages
-             for env in ("CartPole-v1", "LunarLander-v3") for algorithm in algorithms.ALGORITHMS}
+    flags = {
+        (env, algorithm): RunConfig.preset(env, algorithm).normalize_advantages
+        for env in ("CartPole-v1", "LunarLander-v3")
+        for algorithm in algorithms.ALGORITHMS
+    }
     off = {key for key, flag in flags.items() if not flag}
     assert off == {("CartPole-v1", "reinforce"), ("CartPole-v1", "actor_critic"), ("LunarLander-v3", "reinforce")}
     assert cart.normalizer == {"name": "zscore", "eps": 1e-8}
 
 
-@pytest.mark.parametrize("bad", [
-    {"algorithm": "a2c"}, {"normalizer": {"name": "zsocre"}}, {"normalizer": "zscore"}, {"signal": "rewards"},
-    {"gamma": 1.5}, {"lam": -1}, {"epochs": 0}, {"epochs": 2.0}, {"clip": 0}, {"learning_rate": math.nan},
-    {"hidden": (0,)}, {"activation": "tanh"}, {"dropout": 1.0}, {"threshold": "high"}, {"criterion": "test"},
-    {"hidden": 128}, {"hidden": None}, {"env": 5}, {"env": []}, {"dropout": -1},
-    {"window": 0}, {"full_window": 1}, {"evaluate_every": 0}, {"max_episodes": True}, {"policy_reduction": "max"},
-    {"value_reduction": None}, {"normalize_advantages": "yes"}, {"hidden": "128"}, {"threshold": math.inf},
-    {"gamma": -0.1}, {"lam": 1.1}, {"learning_rate": 0}, {"learning_rate": -1.0}, {"clip": -0.2}, {"normalizer": {}},
-])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"algorithm": "a2c"},
+        {"normalizer": {"name": "zsocre"}},
+        {"normalizer": "zscore"},
+        {"signal": "rewards"},
+        {"gamma": 1.5},
+        {"lam": -1},
+        {"epochs": 0},
+        {"epochs": 2.0},
+        {"clip": 0},
+        {"learning_rate": math.nan},
+        {"hidden": (0,)},
+        {"activation": "tanh"},
+        {"dropout": 1.0},
+        {"threshold": "high"},
+        {"criterion": "test"},
+        {"hidden": 128},
+        {"hidden": None},
+        {"env": 5},
+        {"env": []},
+        {"dropout": -1},
+        {"window": 0},
+        {"full_window": 1},
+        {"evaluate_every": 0},
+        {"max_episodes": True},
+        {"policy_reduction": "max"},
+        {"value_reduction": None},
+        {"normalize_advantages": "yes"},
+        {"hidden": "128"},
+        {"threshold": math.inf},
+        {"gamma": -0.1},
+        {"lam": 1.1},
+        {"learning_rate": 0},
+        {"learning_rate": -1.0},
+        {"clip": -0.2},
+        {"normalizer": {}},
+    ],
+)
 def test_a_bad_field_is_an_error_at_once(bad):
     with pytest.raises(ValueError, match=f"^{next(iter(bad))} must .*got"):
         tiny_config(**bad)
 
 
-@pytest.mark.parametrize("edge", [{"gamma": 0}, {"gamma": 1}, {"lam": 0}, {"lam": 1}, {"dropout": 0}, {"hidden": []},
-                                  {"threshold": None}, {"max_episodes": 1}, {"window": 1}, {"epochs": 1}])
+@pytest.mark.parametrize(
+    "edge",
+    [
+        {"gamma": 0},
+        {"gamma": 1},
+        {"lam": 0},
+        {"lam": 1},
+        {"dropout": 0},
+        {"hidden": []},
+        {"threshold": None},
+        {"max_episodes": 1},
+        {"window": 1},
+        {"epochs": 1},
+    ],
+)
 def test_the_edges_of_what_is_allowed_are_allowed(edge):
     ((name, value),) = edge.items()
     stored = getattr(tiny_config(**edge), name)
@@ -527,6 +611,7 @@ def test_a_config_survives_json():
 
 # Runs
 
+
 def without_seconds(record):
     return {key: value for key, value in record.items() if key != "seconds"}
 
@@ -554,8 +639,9 @@ def test_evaluating_less_often_does_not_change_training():
 
 
 def test_a_run_that_goes_on_notes_when_it_arrived_and_is_the_same_until_then():
-    stopped, gone_on = (train(tiny_config(threshold=5.0, window=3, max_episodes=12, stop=stop), 0)
-                        for stop in (True, False))
+    stopped, gone_on = (
+        train(tiny_config(threshold=5.0, window=3, max_episodes=12, stop=stop), 0) for stop in (True, False)
+    )
     assert stopped["status"] == gone_on["status"] == "solved"
     assert stopped["solved_at"] == gone_on["solved_at"]
     assert stopped["solved_at"]["evaluation"] == stopped["episodes"] == 3
@@ -586,8 +672,14 @@ def test_train_uses_one_thread_and_restores_the_setting():
     assert seen == [1] and torch.get_num_threads() == 2
 
 
-@pytest.mark.parametrize("changes", [{"learning_rate": 1e30}, {"learning_rate": 1e30, "signal": "advantages"},
-                                     {"learning_rate": 1e30, "algorithm": "reinforce"}])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"learning_rate": 1e30},
+        {"learning_rate": 1e30, "signal": "advantages"},
+        {"learning_rate": 1e30, "algorithm": "reinforce"},
+    ],
+)
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_a_diverging_run_says_so(changes):
     record = train(tiny_config(**changes), 0)
@@ -615,9 +707,14 @@ gym.register("Huge-v0", Broken, max_episode_steps=20, kwargs={"reward": 1e200})
 
 @pytest.mark.parametrize("algorithm", algorithms.ALGORITHMS)
 @pytest.mark.parametrize("signal", ["returns", "advantages"])
-@pytest.mark.parametrize(("env", "reason", "episodes"), [
-    ("NaN-v0", "training episode is not finite", 2), ("Infinite-v0", "training episode is not finite", 2),
-    ("Huge-v0", "normalizer refused", 3)])
+@pytest.mark.parametrize(
+    ("env", "reason", "episodes"),
+    [
+        ("NaN-v0", "training episode is not finite", 2),
+        ("Infinite-v0", "training episode is not finite", 2),
+        ("Huge-v0", "normalizer refused", 3),
+    ],
+)
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_rewards_that_are_not_numbers_to_learn_from_end_the_run(env, reason, episodes, algorithm, signal):
     record = train(tiny_config(env=env, algorithm=algorithm, signal=signal), 0)
@@ -650,11 +747,16 @@ def test_stopping_rule():
 
 def test_runs_stop_by_their_criterion_and_record_both():
     config = tiny_config(threshold=9.0, window=2, max_episodes=50)
-    runs = {criterion: train(dataclasses.replace(config, criterion=criterion), 1)
-            for criterion in ("evaluation", "training", "both")}
+    runs = {
+        criterion: train(dataclasses.replace(config, criterion=criterion), 1)
+        for criterion in ("evaluation", "training", "both")
+    }
     for criterion in ("evaluation", "training"):
-        assert runs[criterion]["episodes"] == runs[criterion]["solved_at"][criterion] == \
-            runs["both"]["solved_at"][criterion]
+        assert (
+            runs[criterion]["episodes"]
+            == runs[criterion]["solved_at"][criterion]
+            == runs["both"]["solved_at"][criterion]
+        )
     assert runs["both"]["episodes"] == max(runs["both"]["solved_at"].values())
     assert all(run["solved"] for run in runs.values())
 
@@ -665,7 +767,10 @@ def test_training_learns_cartpole():
 
 
 NORMALIZERS = {
-    "none": {"name": "none"}, "zscore": {"name": "zscore"}, "running": {"name": "running"}, "ema": {"name": "ema"},
+    "none": {"name": "none"},
+    "zscore": {"name": "zscore"},
+    "running": {"name": "running"},
+    "ema": {"name": "ema"},
     "simple stream": {"name": "kscore"},
     "adaptive refit": {"name": "kscore", "variant": "adaptive", "mode": "refit", "Q": 0.1, "R": 1.0},
     "adaptive innovation": {"name": "kscore", "variant": "adaptive", "mode": "innovation", "Q": 0.1, "R": 1.0},
@@ -704,9 +809,19 @@ PINNED = {  # six training returns, then six evaluation returns
 
 
 def pinned_run(algorithm, normalizer):
-    record = train(RunConfig(env="CartPole-v1", algorithm=algorithm, normalizer=NORMALIZERS[normalizer], threshold=None,
-                             signal="advantages" if algorithm == "gae" else "returns", learning_rate=0.05,
-                             max_episodes=6, hidden=(16,)), 0)
+    record = train(
+        RunConfig(
+            env="CartPole-v1",
+            algorithm=algorithm,
+            normalizer=NORMALIZERS[normalizer],
+            threshold=None,
+            signal="advantages" if algorithm == "gae" else "returns",
+            learning_rate=0.05,
+            max_episodes=6,
+            hidden=(16,),
+        ),
+        0,
+    )
     return [int(G) for G in record["train_returns"] + record["eval_returns"]]
 
 

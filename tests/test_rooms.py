@@ -21,24 +21,78 @@ ROOMS = {
     "filters": ["level", "noise", "slope"],
     "normalizers": ["base", "steps", "episodes", "parts", "relatives", "groups"],
     "wrappers": ["scaling", "gymnasium", "sb3", "trials"],
-    "rl": ["environments", "disturbances", "tasks", "cartpoles", "config", "networks", "policies", "algorithms",
-           "training", "tracking", "sums"],
-    "study": ["replication", "beyond", "contenders", "plan", "records", "store", "cluster", "workers", "running",
-              "tracks", "migrate"],
-    "analysis": ["stats", "verdicts", "comparisons", "shifts", "contest", "claims", "multiverse", "baselines", "levels",
-                 "shares"],
+    "rl": [
+        "environments",
+        "disturbances",
+        "tasks",
+        "cartpoles",
+        "config",
+        "networks",
+        "policies",
+        "algorithms",
+        "training",
+        "tracking",
+        "sums",
+    ],
+    "study": [
+        "replication",
+        "beyond",
+        "contenders",
+        "plan",
+        "records",
+        "store",
+        "cluster",
+        "workers",
+        "running",
+        "tracks",
+        "migrate",
+    ],
+    "analysis": [
+        "stats",
+        "verdicts",
+        "comparisons",
+        "shifts",
+        "contest",
+        "claims",
+        "multiverse",
+        "baselines",
+        "levels",
+        "shares",
+    ],
     "figures": ["style", "tables", "charts", "overviews", "diagrams", "films", "sliders"],
-    "chapters": ["notebooks", "parameters", "status", "kernel", "pages", "site", "runner", "execute", "judge", "course",
-                 "marking", "footer", "lab"],
+    "chapters": [
+        "notebooks",
+        "parameters",
+        "status",
+        "kernel",
+        "pages",
+        "site",
+        "runner",
+        "execute",
+        "judge",
+        "course",
+        "marking",
+        "footer",
+        "lab",
+    ],
 }
-ORDER = ["kscore", *(f"kscore.{name}" for name in FIRST),
-         *(f"kscore.{room}{module}" for room, modules in ROOMS.items()
-           for module in [*(f".{name}" for name in modules), ""]), "kscore.__main__"]
+ORDER = [
+    "kscore",
+    *(f"kscore.{name}" for name in FIRST),
+    *(
+        f"kscore.{room}{module}"
+        for room, modules in ROOMS.items()
+        for module in [*(f".{name}" for name in modules), ""]
+    ),
+    "kscore.__main__",
+]
 
 STEPS_BACK = {
-    ("kscore.rl.config", "kscore.rl.policies"):
-        "a head that a configuration names by its place is imported and checked at once, as a normalizer is; only then "
-        "is torch needed",
+    (
+        "kscore.rl.config",
+        "kscore.rl.policies",
+    ): "a head that a configuration names by its place is imported and checked at once, as a normalizer is; only then "
+    "is torch needed",
 }
 
 
@@ -76,6 +130,7 @@ def used_by(module, modules=SOURCES):
 
 # The order
 
+
 def test_every_module_has_its_place():
     assert sorted(ORDER) == sorted(SOURCES) and len(set(ORDER)) == len(ORDER)
 
@@ -87,19 +142,30 @@ def test_a_module_uses_only_what_stands_before_it(module):
 
 
 def test_every_step_is_seen(tmp_path):
-    source = ("import kscore.checks\nfrom kscore import filters, journal\nfrom kscore.rl import config as c, train\n"
-              "from typing import TYPE_CHECKING\nimport numpy\nif TYPE_CHECKING:\n    from kscore import progress\n"
-              "def f():\n    from kscore.study.plan import part\n    class A:\n        def g(self):\n"
-              "            import kscore.chapters.runner as r\n"
-              "try:\n    from kscore.analysis import stats\nexcept ImportError:\n    import kscore.figures\n")
+    source = (
+        "import kscore.checks\nfrom kscore import filters, journal\nfrom kscore.rl import config as c, train\n"
+        "from typing import TYPE_CHECKING\nimport numpy\nif TYPE_CHECKING:\n    from kscore import progress\n"
+        "def f():\n    from kscore.study.plan import part\n    class A:\n        def g(self):\n"
+        "            import kscore.chapters.runner as r\n"
+        "try:\n    from kscore.analysis import stats\nexcept ImportError:\n    import kscore.figures\n"
+    )
     path = tmp_path / "module.py"
     path.write_text(source)
     assert set(used_by("x", SOURCES | {"x": path})) == {
-        "kscore.checks", "kscore.filters", "kscore.journal", "kscore.rl.config", "kscore.rl", "kscore.study.plan",
-        "kscore.chapters.runner", "kscore.analysis.stats", "kscore.figures"}
+        "kscore.checks",
+        "kscore.filters",
+        "kscore.journal",
+        "kscore.rl.config",
+        "kscore.rl",
+        "kscore.study.plan",
+        "kscore.chapters.runner",
+        "kscore.analysis.stats",
+        "kscore.figures",
+    }
 
 
 # What is loaded
+
 
 def loaded_by(code):
     """The names of the packages that are there after some code and were not before."""
@@ -121,10 +187,10 @@ def test_nothing_is_loaded_with_the_package_itself():
 USES = {  # the executor of the second trains nothing: all is in the archive
     "import": "import kscore.study, kscore.analysis, kscore.figures, kscore.chapters, kscore.rl, kscore.__main__",
     "read": "from concurrent.futures import Executor\n"
-            "from kscore import analysis, study\n"
-            "from kscore.rl import RunConfig\n"
-            "RunConfig(env='Acrobot-v1', algorithm='ppo', threshold=None, value_scale={'name': 'running'})\n"
-            "analysis.summary(study.runs(study.part('lunarlander_released'), executor=Executor()))",
+    "from kscore import analysis, study\n"
+    "from kscore.rl import RunConfig\n"
+    "RunConfig(env='Acrobot-v1', algorithm='ppo', threshold=None, value_scale={'name': 'running'})\n"
+    "analysis.summary(study.runs(study.part('lunarlander_released'), executor=Executor()))",
 }
 
 
@@ -138,6 +204,7 @@ def test_torch_is_loaded_with_training():
 
 
 # What there is
+
 
 @pytest.mark.parametrize("module", [name for name in SOURCES if "__all__" in SOURCES[name].read_text(encoding="utf-8")])
 def test_what_a_package_offers_exists(module):
@@ -161,10 +228,19 @@ def references(path):
     return names, known
 
 
-USERS = [references(path) for folder in (PACKAGE, NOTEBOOKS, ROOT / "docs", ROOT / "benchmarks")
-         for path in folder.rglob("*.py")]
-PROSE = "".join(path.read_text(encoding="utf-8") for path in [  # the plan names what its outcomes are computed by
-    ROOT / "Makefile", ROOT / "data/PLAN.md", *(ROOT / "docs").rglob("*.md")])
+USERS = [
+    references(path)
+    for folder in (PACKAGE, NOTEBOOKS, ROOT / "docs", ROOT / "benchmarks")
+    for path in folder.rglob("*.py")
+]
+PROSE = "".join(
+    path.read_text(encoding="utf-8")
+    for path in [  # the plan names what its outcomes are computed by
+        ROOT / "Makefile",
+        ROOT / "data/PLAN.md",
+        *(ROOT / "docs").rglob("*.md"),
+    ]
+)
 
 
 def is_used(module, name):
@@ -177,8 +253,11 @@ def is_used(module, name):
 def test_no_function_or_class_is_there_for_nothing(module):
     tree = ast.parse(SOURCES[module].read_text(encoding="utf-8"))
     defined = [node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
-    assert not [name for name in defined if not is_used(module, name)
-                and not (name.startswith("__") or (module, name) == ("kscore.__main__", "main"))]
+    assert not [
+        name
+        for name in defined
+        if not is_used(module, name) and not (name.startswith("__") or (module, name) == ("kscore.__main__", "main"))
+    ]
 
 
 def test_what_is_there_for_nothing_is_seen():

@@ -57,7 +57,7 @@ print(ipykernel.kernelapp.IPKernelApp.instance().log_level)"""
 
 def test_a_good_chapter_is_executed_and_has_a_status(notebook, tmp_path):
     source, out, seen = notebook("print('size', size)", KERNEL, parameters=SIZE), tmp_path / "new" / "out", []
-    outcome, = runner.run([task(source, out, size=5)], out, watch=lambda *event: seen.append(event[1:]))
+    (outcome,) = runner.run([task(source, out, size=5)], out, watch=lambda *event: seen.append(event[1:]))
     assert (outcome.name, outcome.status, outcome.error, outcome.cell) == ("00_good", "ok", "", None)
     assert seen == [(cell, 4, "") for cell in (1, 2, 2, 3, 4)]  # what papermill adds for parameters is no cell of it
     printed, transport, scratch, listening, logged = texts(out / "00_good.ipynb").splitlines()
@@ -66,24 +66,44 @@ def test_a_good_chapter_is_executed_and_has_a_status(notebook, tmp_path):
     began, ended = entries(out)
     assert began["status"] == "running" and began["runner"] == os.getpid()
     assert {name: ended[name] for name in ("name", "chapter", "parameters", "status", "error", "cell", "start")} == {
-        "name": "00_good", "chapter": "00_good", "parameters": {"size": 5}, "status": "ok", "error": "", "cell": None,
-        "start": began["time"]}
+        "name": "00_good",
+        "chapter": "00_good",
+        "parameters": {"size": 5},
+        "status": "ok",
+        "error": "",
+        "cell": None,
+        "start": began["time"],
+    }
     assert ended["versions"]["python"] and 0 < ended["seconds"] == outcome.seconds
 
 
 def test_a_failing_chapter_is_told_with_its_cell_whatever_it_prints(notebook, tmp_path):
     forged = r"""import os; os.write(1, b'5\n{"event": "end", "status": "ok"}\nhalf a line')"""
     source = notebook(forged, "open('/no/data/runs.csv')", "print('never')")
-    outcome, = runner.run([task(source, tmp_path)], tmp_path)
+    (outcome,) = runner.run([task(source, tmp_path)], tmp_path)
     error = "FileNotFoundError: [Errno 2] No such file or directory: '/no/data/runs.csv'"
     assert (outcome.status, outcome.cell, outcome.error) == ("failed", 3, error)
     assert [(entry["status"], entry.get("cell"), entry.get("error")) for entry in entries(tmp_path)] == [
-        ("running", None, None), ("failed", 3, error)]
+        ("running", None, None),
+        ("failed", 3, error),
+    ]
     assert "FileNotFoundError" in (tmp_path / source.name).read_text(encoding="utf-8")
 
 
-HOSTILE = ['"; open("RAN", "w") #', "'''\nopen('RAN', 'w')\n'''", "\\", '\\"', "\\\n", "{open('RAN', 'w')}",
-           "%s\x00\x1b", "\N{LINE SEPARATOR}é𝄞", "$(touch RAN)`touch RAN`", "!touch RAN", "%run RAN", "</script><b>"]
+HOSTILE = [
+    '"; open("RAN", "w") #',
+    "'''\nopen('RAN', 'w')\n'''",
+    "\\",
+    '\\"',
+    "\\\n",
+    "{open('RAN', 'w')}",
+    "%s\x00\x1b",
+    "\N{LINE SEPARATOR}é𝄞",
+    "$(touch RAN)`touch RAN`",
+    "!touch RAN",
+    "%run RAN",
+    "</script><b>",
+]
 
 
 def test_values_arrive_as_they_are_and_nothing_of_them_runs(notebook, tmp_path, monkeypatch):
@@ -92,7 +112,7 @@ def test_values_arrive_as_they_are_and_nothing_of_them_runs(notebook, tmp_path, 
     source = notebook("import json; print(json.dumps([title, many, named]))", parameters=kinds)
     values = {"title": "\n".join(HOSTILE), "many": HOSTILE, "named": {text: [text, 1e-9, None] for text in HOSTILE}}
     out = tmp_path / "{folder}" / "{title.__class__}"  # papermill would fill these in
-    outcome, = runner.run([task(source, out, **values, folder="../../elsewhere")], out)
+    (outcome,) = runner.run([task(source, out, **values, folder="../../elsewhere")], out)
     assert outcome.status == "ok", outcome.error
     assert json.loads(texts(out / source.name)) == list(values.values())
     assert sorted(path.name for path in tmp_path.iterdir()) == ["notebooks", "{folder}"]
@@ -101,10 +121,13 @@ def test_values_arrive_as_they_are_and_nothing_of_them_runs(notebook, tmp_path, 
 
 # The names of files
 
-@pytest.mark.parametrize("value", [
-    "../../etc/passwd", "/etc/passwd", "..", "a/b", "a\x00b", "~root", "x" * 300, "\n", "{seed}", "C:\\x", "é"])
+
+@pytest.mark.parametrize(
+    "value",
+    ["../../etc/passwd", "/etc/passwd", "..", "a/b", "a\x00b", "~root", "x" * 300, "\n", "{seed}", "C:\\x", "é"],
+)
 def test_a_swept_value_cannot_lead_out_of_the_folder(notebook, tmp_path, value):
-    made, = runner.tasks([notebook()], {}, [{"title": value}], tmp_path / "out")
+    (made,) = runner.tasks([notebook()], {}, [{"title": value}], tmp_path / "out")
     assert made.target.parent == tmp_path / "out" and made.target.resolve() == made.target
     assert re.fullmatch(r"00_good__[A-Za-z0-9._+-]{1,100}\.ipynb", made.target.name)
 
@@ -128,6 +151,7 @@ def test_nothing_is_executed_onto_the_chapters(notebook, collection, capsys, com
 
 # The command line: running
 
+
 @pytest.fixture
 def planned(monkeypatch):
     """Have the command line plan, but not do; what was planned is kept here."""
@@ -147,12 +171,18 @@ def test_all_is_run_all_is_told_and_one_failure_is_a_failure(notebook, tmp_path,
     assert main(["run", "--no-pages", "--jobs", "2"]) == 1
     printed = capsys.readouterr().out
     assert [line.split()[:2] for line in printed.splitlines()[1:4]] == [
-        ["notebook", "status"], ["00_good", "ok"], ["01_bad", "failed"]]
+        ["notebook", "status"],
+        ["00_good", "ok"],
+        ["01_bad", "failed"],
+    ]
     assert "01_bad: cell 3: RuntimeError: out of luck" in printed
     assert "out of luck" in (tmp_path / "build" / "01_bad.ipynb").read_text(encoding="utf-8")
     assert main(["status"]) == 1
-    assert re.fullmatch(r"00_good: ok, 20\S+ \S+, \d+ s\n01_bad: failed in cell 3, 20\S+ \S+, \d+ s: RuntimeError: out "
-                        r"of luck\n", capsys.readouterr().out)
+    assert re.fullmatch(
+        r"00_good: ok, 20\S+ \S+, \d+ s\n01_bad: failed in cell 3, 20\S+ \S+, \d+ s: RuntimeError: out "
+        r"of luck\n",
+        capsys.readouterr().out,
+    )
     main(["list"])
     assert re.findall(r"^(\w+)  \((\w+)", capsys.readouterr().out, re.M) == [("00_good", "ok"), ("01_bad", "failed")]
 
@@ -188,8 +218,9 @@ def test_resume_does_only_what_is_missing_or_did_not_end_well(notebook, tmp_path
     assert re.search(r"^00_ok +done before .*\n01_failed +ok ", capsys.readouterr().out, re.M)
 
 
-@pytest.mark.parametrize("change", ["nothing", "parameters", "text", "notebook", "outputs", "status", "code",
-                                    "packages"])
+@pytest.mark.parametrize(
+    "change", ["nothing", "parameters", "text", "notebook", "outputs", "status", "code", "packages"]
+)
 def test_what_was_done_is_due_again_when_something_of_it_changed(notebook, tmp_path, planned, monkeypatch, change):
     source = notebook("a = 1", parameters=SIZE)
     made = task(source, tmp_path / "build")
@@ -243,15 +274,37 @@ def test_parameters_come_from_profile_file_line_and_sweep_the_last_one_wins(note
     out = str(tmp_path / "out")
     main(["run", "--profile", "quick", "-f", str(file), "--out", out])
     main(["run", "00", "--profile", "quick", "-f", str(file), "-p", "title", "lined", "-p", "size", "4", "--out", out])
-    main(["run", "0?_*", "-p", "size", "4", "--sweep", "size=5,6", "--sweep", "title=a,b", "--jobs", "3", "--timeout",
-          "1.5", "--fail-fast"])
+    main(
+        [
+            "run",
+            "0?_*",
+            "-p",
+            "size",
+            "4",
+            "--sweep",
+            "size=5,6",
+            "--sweep",
+            "title=a,b",
+            "--jobs",
+            "3",
+            "--timeout",
+            "1.5",
+            "--fail-fast",
+        ]
+    )
     first, second, third = planned
     assert [made.parameters for made in first.todo] == [{"size": 2, "title": "filed"}, {"title": "filed", "size": 3}]
     assert [made.parameters for made in second.todo] == [{"size": 4, "title": "lined"}]
     assert len(third.todo) == 8 and third.todo[1].parameters == {"size": 5, "title": "b"}
     assert third.todo[1].target == tmp_path / "build" / "00_good__size-5_title-b.ipynb"
     assert (third.jobs, third.timeout, third.fail_fast, first.jobs, first.timeout, first.fail_fast) == (
-        3, 1.5, True, os.cpu_count(), None, False)
+        3,
+        1.5,
+        True,
+        os.cpu_count(),
+        None,
+        False,
+    )
 
 
 def test_results_of_a_profile_have_a_folder_of_their_own(notebook, tmp_path, planned, monkeypatch):
@@ -262,20 +315,26 @@ def test_results_of_a_profile_have_a_folder_of_their_own(notebook, tmp_path, pla
     assert [call.out for call in planned] == [tmp_path / "build", tmp_path / "build" / "quick", tmp_path / "here"]
 
 
-@pytest.mark.parametrize(("arguments", "message"), [
-    (["99"], "chapter must be one of '00_good', '01_none', got '99'"),
-    (["00_god"], "did you mean '00_good'"),
-    (["--profile", "quik"], "did you mean 'quick'"),
-    (["00", "-p", "sise", "3"], "parameter of 00_good must be one of 'size', 'title', got 'sise' (did you mean 'size'"),
-    (["00", "-p", "size", "big"], "size of 00_good must be a whole number from 1 to 10, got 'big'"),
-    (["00", "-p", "size", "-1e-4"], "size of 00_good must be a whole number from 1 to 10, got '-1e-4'"),
-    (["00", "-p", "size", "11"], "size of 00_good must be a whole number from 1 to 10, got '11'"),
-    (["00", "--sweep", "sise=1,2"], "did you mean 'size'"),
-    (["00", "--sweep", "size=1,2,30"], "must be a whole number from 1 to 10, got '30'"),
-    (["00", "--sweep", "size"], "sweep must be name=value,value,..., got 'size'"),
-    (["-p", "size", "3"], "01_none has no parameters, got 'size'"),
-    (["00", "-f", "nowhere.yaml"], "the parameter file nowhere.yaml cannot be read: No such file or directory"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["99"], "chapter must be one of '00_good', '01_none', got '99'"),
+        (["00_god"], "did you mean '00_good'"),
+        (["--profile", "quik"], "did you mean 'quick'"),
+        (
+            ["00", "-p", "sise", "3"],
+            "parameter of 00_good must be one of 'size', 'title', got 'sise' (did you mean 'size'",
+        ),
+        (["00", "-p", "size", "big"], "size of 00_good must be a whole number from 1 to 10, got 'big'"),
+        (["00", "-p", "size", "-1e-4"], "size of 00_good must be a whole number from 1 to 10, got '-1e-4'"),
+        (["00", "-p", "size", "11"], "size of 00_good must be a whole number from 1 to 10, got '11'"),
+        (["00", "--sweep", "sise=1,2"], "did you mean 'size'"),
+        (["00", "--sweep", "size=1,2,30"], "must be a whole number from 1 to 10, got '30'"),
+        (["00", "--sweep", "size"], "sweep must be name=value,value,..., got 'size'"),
+        (["-p", "size", "3"], "01_none has no parameters, got 'size'"),
+        (["00", "-f", "nowhere.yaml"], "the parameter file nowhere.yaml cannot be read: No such file or directory"),
+    ],
+)
 def test_a_mistake_gets_a_sentence_and_nothing_is_started(notebook, tmp_path, planned, capsys, arguments, message):
     notebook(parameters=SIZE), notebook("a = 1", name="01_none")
     assert main(["run", *arguments]) == 2
@@ -283,9 +342,20 @@ def test_a_mistake_gets_a_sentence_and_nothing_is_started(notebook, tmp_path, pl
     assert not planned and not (tmp_path / "build").exists()
 
 
-@pytest.mark.parametrize("arguments", [
-    ["run", "--jobs", "0"], ["run", "--jobs", "x"], ["run", "--timeout", "-1"], ["run", "--timeout", "nan"],
-    ["run", "-p", "size"], ["run", "--fail-fast", "--keep-going"], ["study", "--workers", "0"], ["runn"], []])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["run", "--jobs", "0"],
+        ["run", "--jobs", "x"],
+        ["run", "--timeout", "-1"],
+        ["run", "--timeout", "nan"],
+        ["run", "-p", "size"],
+        ["run", "--fail-fast", "--keep-going"],
+        ["study", "--workers", "0"],
+        ["runn"],
+        [],
+    ],
+)
 def test_what_the_command_line_does_not_know_is_a_mistake(arguments, planned, capsys):
     with pytest.raises(SystemExit) as left:
         main(arguments)
@@ -293,9 +363,20 @@ def test_what_the_command_line_does_not_know_is_a_mistake(arguments, planned, ca
     assert "usage: kscore" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("arguments", [
-    ["list"], ["run"], ["study"], ["publish"], ["report"], ["course", "student", "here"], ["course", "check", "this"],
-    ["status"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["list"],
+        ["run"],
+        ["study"],
+        ["publish"],
+        ["report"],
+        ["course", "student", "here"],
+        ["course", "check", "this"],
+        ["status"],
+    ],
+    ids=" ".join,
+)
 def test_outside_of_a_checkout_every_command_says_that_it_needs_one(monkeypatch, capsys, planned, arguments):
     monkeypatch.setattr(project, "is_checkout", lambda: False)
     assert main(arguments) == 2
@@ -304,10 +385,21 @@ def test_outside_of_a_checkout_every_command_says_that_it_needs_one(monkeypatch,
     assert not planned
 
 
-@pytest.mark.parametrize(("command", "package"), [
-    ("list", "yaml"), ("status", "psutil"), ("run", "nbconvert"), ("run", "papermill"), ("run", "ipykernel"),
-    ("run", "sphinx"), ("run", "sphinxcontrib.bibtex"),
-    ("report", "jupytext"), ("study", "pandas"), ("course check", "papermill")])
+@pytest.mark.parametrize(
+    ("command", "package"),
+    [
+        ("list", "yaml"),
+        ("status", "psutil"),
+        ("run", "nbconvert"),
+        ("run", "papermill"),
+        ("run", "ipykernel"),
+        ("run", "sphinx"),
+        ("run", "sphinxcontrib.bibtex"),
+        ("report", "jupytext"),
+        ("study", "pandas"),
+        ("course check", "papermill"),
+    ],
+)
 def test_a_package_that_is_missing_is_named(notebook, tmp_path, command_line, command, package):
     notebook(name="11_replication_report")
     file = [tmp_path / "mine.ipynb"] if command == "course check" else []
@@ -403,12 +495,15 @@ def test_a_pair_that_was_not_synced_is_refused_and_left_alone(notebook, planned,
 
 # The command line: telling
 
+
 def test_list_shows_chapters_parameters_and_how_they_last_ran(notebook, capsys):
     notebook(parameters=SIZE)
     assert main(["list"]) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "00_good  (not run yet)", "    size: int = 1  how many; a whole number from 1 to 10",
-        "    title: str = 'none'  of nothing"]
+        "00_good  (not run yet)",
+        "    size: int = 1  how many; a whole number from 1 to 10",
+        "    title: str = 'none'  of nothing",
+    ]
 
 
 def test_status_of_an_unused_folder(tmp_path, capsys):
@@ -449,8 +544,9 @@ def test_progress_elsewhere_is_a_line_now_and_then_and_one_at_the_end(notebook, 
     monkeypatch.setattr(progress, "OFTEN", 0.0)
     progress.cell(made, 2, 3, "training: 2 of 5 runs, about 2 s left")
     progress.end(Outcome("00_good", "failed", 7.0))
-    assert capsys.readouterr().err == ("running 00_good: cell 2 of 3, training: 2 of 5 runs, about 2 s left\n"
-                                       "00_good: failed, 7 s (1 of 2)\n")
+    assert capsys.readouterr().err == (
+        "running 00_good: cell 2 of 3, training: 2 of 5 runs, about 2 s left\n00_good: failed, 7 s (1 of 2)\n"
+    )
 
 
 def test_progress_on_a_terminal_is_a_line_of_what_is_running(notebook, tmp_path, monkeypatch):
@@ -462,8 +558,14 @@ def test_progress_on_a_terminal_is_a_line_of_what_is_running(notebook, tmp_path,
         progress.cell(first, 1, 3, ""), progress.cell(second, 3, 3, "training"), progress.cell(first, 2, 3, "")
         progress.end(Outcome("01_more", "ok", 7.0)), progress.end(Outcome("00_good", "ok", 8.0))
     assert terminal.getvalue().split(console.AGAIN) == [
-        "", "00_good: cell 1 of 3", *(f"00_good: cell {cell} of 3 | 01_more: cell 3 " for cell in (1, 2)),
-        "01_more: ok, 7 s (1 of 2)\n", "00_good: cell 2 of 3", "00_good: ok, 8 s (2 of 2)\n", ""]
+        "",
+        "00_good: cell 1 of 3",
+        *(f"00_good: cell {cell} of 3 | 01_more: cell 3 " for cell in (1, 2)),
+        "01_more: ok, 7 s (1 of 2)\n",
+        "00_good: cell 2 of 3",
+        "00_good: ok, 8 s (2 of 2)\n",
+        "",
+    ]
 
 
 WORK = """import os, time
@@ -472,9 +574,12 @@ with progress.of(3, "run", "training") as done:
     done()
     while not os.path.exists({go!r}): time.sleep(0.02)
 """
-OFTEN = RUNNER.replace("from kscore.__main__ import main", """import kscore.__main__
+OFTEN = RUNNER.replace(
+    "from kscore.__main__ import main",
+    """import kscore.__main__
 from kscore.__main__ import main
-kscore.console.Progress.OFTEN = 0""")
+kscore.console.Progress.OFTEN = 0""",
+)
 
 
 @pytest.mark.parametrize("terminal", [False, True])
@@ -502,6 +607,7 @@ def test_it_is_told_how_far_the_work_in_a_cell_is(notebook, tmp_path, command_li
 
 # Status
 
+
 def test_a_damaged_status_is_passed_over(notebook, tmp_path):
     made = task(notebook(), tmp_path)
     status = StatusFile(tmp_path)
@@ -522,8 +628,13 @@ def test_what_began_under_a_runner_that_is_gone_was_interrupted(tmp_path, runner
 
 @pytest.mark.parametrize(("younger", "status"), [(0, "running"), (0.9, "running"), (60, "interrupted")])
 def test_a_runner_is_known_by_its_number_and_its_birth(tmp_path, younger, status):
-    entry = {"name": "a", "status": "running", "time": "t", "runner": os.getpid(),
-             "runner_started": psutil.Process().create_time() - younger}
+    entry = {
+        "name": "a",
+        "status": "running",
+        "time": "t",
+        "runner": os.getpid(),
+        "runner_started": psutil.Process().create_time() - younger,
+    }
     (tmp_path / STATUS).write_text(json.dumps(entry))
     assert latest(tmp_path)["a"]["status"] == status
 
@@ -538,6 +649,7 @@ def test_a_pipe_in_the_place_of_the_status_is_not_waited_for(notebook, tmp_path,
 
 
 # Publishing
+
 
 @pytest.fixture
 def executed(tmp_path):
@@ -581,8 +693,10 @@ def test_publish_copies_outputs_and_nothing_else(notebook, executed, collection,
 def test_publishing_again_changes_nothing_although_pandas_names_its_tables_at_random(notebook, executed):
     source, published = notebook("pd.DataFrame({'a': [1]}).style"), []
     for name in ("T_1a2b3", "T_c4d5e"):
-        table = {"text/plain": f"<pandas.io.formats.style.Styler at 0x{name}>", "text/html": f'<table id="{name}">'
-                 f'<style>#{name}_row0 {{}}</style></table>'}
+        table = {
+            "text/plain": f"<pandas.io.formats.style.Styler at 0x{name}>",
+            "text/html": f'<table id="{name}"><style>#{name}_row0 {{}}</style></table>',
+        }
         executed(source, new_output("execute_result", table))
         main(["publish"])
         published.append(source.read_bytes())
@@ -605,10 +719,15 @@ def fail(content):
     content.cells[1].outputs = [new_output("error", ename="ZeroDivisionError", evalue="", traceback=[])]
 
 
-@pytest.mark.parametrize(("change", "message"), [
-    (edit, "run it again before publishing"), (set_parameters, "run it again before publishing"),
-    (stop_early, "did not run to its end: cell 2 was not executed, or raised an error"),
-    (fail, "did not run to its end: cell 2 was not executed, or raised an error")])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (edit, "run it again before publishing"),
+        (set_parameters, "run it again before publishing"),
+        (stop_early, "did not run to its end: cell 2 was not executed, or raised an error"),
+        (fail, "did not run to its end: cell 2 was not executed, or raised an error"),
+    ],
+)
 def test_publish_refuses_what_is_not_the_chapter_and_leaves_all_alone(notebook, executed, capsys, change, message):
     sources = [notebook("y = 1"), notebook("x = 1", name="01_bad")]
     executed(sources[0], HELLO), executed(sources[1], HELLO, change=change)
@@ -619,8 +738,9 @@ def test_publish_refuses_what_is_not_the_chapter_and_leaves_all_alone(notebook, 
 
 
 @pytest.mark.parametrize("status", ["timeout", "interrupted", "failed"])
-def test_publish_refuses_a_run_that_did_not_end_well_whatever_its_notebook_looks_like(notebook, executed, tmp_path,
-                                                                                      capsys, status):
+def test_publish_refuses_a_run_that_did_not_end_well_whatever_its_notebook_looks_like(
+    notebook, executed, tmp_path, capsys, status
+):
     source = notebook("x = 1")
     executed(source, HELLO)
     ended(task(source, tmp_path / "build"), status)
@@ -656,6 +776,7 @@ def test_a_tagged_figure_is_published_in_the_folder_of_figures_and_nowhere_else(
 
 # The report
 
+
 def test_the_report_has_the_alt_text_of_every_figure(notebook, executed, tmp_path):
     phrase = new_output("stream", text=f"{pages.NO_ALT}\n")  # which the exporter writes where there is none
     path = executed(notebook("a", "b", "c"), picture('one "quoted"'), picture("two"), phrase)
@@ -667,8 +788,11 @@ def test_the_report_is_one_file_of_words_and_figures(notebook, executed, tmp_pat
     source = notebook("secret = 1  # a comment", "plots.show()", name="11_replication_report")
 
     def add_words(content):
-        content.cells[1:1] = [new_markdown_cell("## Setup"), new_markdown_cell("Kept.\n\nText, [05](05_name.ipynb)."),
-                              new_markdown_cell("**Exercise 1.** Think.")]
+        content.cells[1:1] = [
+            new_markdown_cell("## Setup"),
+            new_markdown_cell("Kept.\n\nText, [05](05_name.ipynb)."),
+            new_markdown_cell("**Exercise 1.** Think."),
+        ]
 
     run = executed(source, HELLO, picture("an empty pair of axes"), change=add_words)
     page = pages.write_report(run, tmp_path / "report.html").read_text(encoding="utf-8")
@@ -681,8 +805,16 @@ def test_the_report_is_one_file_of_words_and_figures(notebook, executed, tmp_pat
 # Safety
 
 UNSAFE = {"pickle", "marshal", "shelve", "joblib", "dill", "cloudpickle"}
-UNSAFE_CALLS = {"eval", "exec", "os.system", "torch.load", "np.load", "pd.read_pickle", "yaml.unsafe_load",
-                "yaml.full_load"}
+UNSAFE_CALLS = {
+    "eval",
+    "exec",
+    "os.system",
+    "torch.load",
+    "np.load",
+    "pd.read_pickle",
+    "yaml.unsafe_load",
+    "yaml.full_load",
+}
 BY_DESIGN = {"kscore/chapters/judge.py": {"exec"}}  # of the checks of a chapter, in the kernel that runs the chapter
 
 

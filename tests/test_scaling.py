@@ -44,6 +44,7 @@ def watched(**options):
 
 # Against the rules, by hand
 
+
 def by_hand(name, lanes, gamma, rewards, ended):
     """The scaled rewards, (time, lanes), straight from the rules: all episodes kept whole, all sums taken anew."""
     normalizer = normalizers.make(name, **{"gamma": gamma} if name == "reward_scale" else {})
@@ -89,6 +90,7 @@ def test_the_scale_is_what_is_known_after_the_episode_also_where_it_was_judged_b
 
 # What users complain of
 
+
 @pytest.mark.parametrize("name", NAMES)
 def test_rewards_are_only_divided(name):
     scaling = RewardScaling(name, gamma=GAMMA)
@@ -99,8 +101,10 @@ def test_rewards_are_only_divided(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@given(rewards=st.lists(st.lists(st.floats(-1e100, 1e100), min_size=3, max_size=3), min_size=1, max_size=20),
-       gamma=st.floats(0, 1))
+@given(
+    rewards=st.lists(st.lists(st.floats(-1e100, 1e100), min_size=3, max_size=3), min_size=1, max_size=20),
+    gamma=st.floats(0, 1),
+)
 @settings(max_examples=30, deadline=None)
 def test_no_reward_before_the_first_end_is_beyond_two_in_size(name, rewards, gamma):
     if name in ("none", "symlog"):
@@ -196,8 +200,9 @@ def test_the_learner_gets_returns_of_deviation_one():
     assert np.concatenate(scaled[100:]).std() == pytest.approx(1, abs=0.15)
 
 
-@pytest.mark.parametrize("name, forgets", [("episode", True), ("popart", True), ("running", False),
-                                           ("reward_scale", False)])
+@pytest.mark.parametrize(
+    "name, forgets", [("episode", True), ("popart", True), ("running", False), ("reward_scale", False)]
+)
 def test_it_forgets_if_the_normalizer_forgets(name, forgets):
     scaling = RewardScaling(name, gamma=GAMMA)
     for rewards in episodes(4, 200, size=10.0):
@@ -232,6 +237,7 @@ def test_the_gamma_that_was_asked_for_is_used():
 
 
 # Frozen, saved, dropped
+
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_frozen_scaling_learns_nothing_and_goes_on_dividing(name):
@@ -279,9 +285,15 @@ def test_what_was_learned_survives_json_and_goes_on_as_if_nothing_had_happened(n
         assert play(one, rewards).tolist() == play(other, rewards).tolist()
 
 
-BAD = {"kind": ["ema", None], "gamma": [0.5, "0.99"],
-       "scale": [-1.0, float("nan"), "1", 1e-200], "largest": [-1.0, float("inf"), None], "count": [-1, 0.5, True],
-       "first": [float("nan"), "x"], "normalizer": [None, {}, [], {"count": -1, "mean": 0.0, "var": 1.0}]}
+BAD = {
+    "kind": ["ema", None],
+    "gamma": [0.5, "0.99"],
+    "scale": [-1.0, float("nan"), "1", 1e-200],
+    "largest": [-1.0, float("inf"), None],
+    "count": [-1, 0.5, True],
+    "first": [float("nan"), "x"],
+    "normalizer": [None, {}, [], {"count": -1, "mean": 0.0, "var": 1.0}],
+}
 
 
 @pytest.mark.parametrize("key, value", [(key, value) for key, values in BAD.items() for value in values])
@@ -375,6 +387,7 @@ def test_an_episode_keeps_the_scale_that_it_began_with():
 
 # Bad input
 
+
 @pytest.mark.filterwarnings("ignore:overflow")
 @pytest.mark.parametrize("reward", [float("nan"), float("inf"), -float("inf"), 1e200, None])
 def test_a_reward_that_is_no_finite_number_is_refused_and_changes_nothing(reward):
@@ -426,14 +439,17 @@ def test_it_looks_like_a_running_mean_and_variance():
 
 # The examples
 
+
 @pytest.mark.parametrize("module", ["", ".scaling", ".gymnasium", ".sb3"])
 def test_the_examples_of_the_docstrings_hold(module):
     found = doctest.testmod(importlib.import_module(f"kscore.wrappers{module}"))
     assert found.attempted >= 2 and not found.failed
 
 
-@pytest.mark.parametrize("module, missing, extra", [("gymnasium", "gymnasium", "gymnasium"),
-                                                    ("sb3", "stable_baselines3", "sb3"), ("sb3", "torch", "sb3")])
+@pytest.mark.parametrize(
+    "module, missing, extra",
+    [("gymnasium", "gymnasium", "gymnasium"), ("sb3", "stable_baselines3", "sb3"), ("sb3", "torch", "sb3")],
+)
 def test_a_missing_library_is_named_with_its_extra(module, missing, extra, monkeypatch):
     for name in [name for name in sys.modules if name.split(".")[0] == missing]:
         monkeypatch.delitem(sys.modules, name)

@@ -35,27 +35,36 @@ def test_arriving_again_against_a_slow_look():
     assert 50 < sum(found is None for found in seen) < 350 and max(filter(None, seen)) > 20
 
 
-@pytest.mark.parametrize(("returns", "settings", "again"), [
-    ([9, 9, 9, 1, 9, 9], {"after": 3, "window": 2}, 3),  # what was earned before the shift does not help
-    ([9, 9, 9, 9, 9], {"after": 3, "window": 2}, 2),
-    ([9, 9, 9, 9], {"after": 3, "window": 2}, None),
-    ([9, 9], {"after": 3, "window": 1}, None), ([], {"after": 0, "window": 1}, None),
-    ([9, 9, 9], {"after": 0, "window": 2}, 2),
-    ([9, 9, 9], {"after": 3, "window": 1, "every": 2}, 1),  # the second evaluation comes after four episodes
-    ([9, 9, 9], {"after": 4, "window": 1, "every": 2}, 2),
-])
+@pytest.mark.parametrize(
+    ("returns", "settings", "again"),
+    [
+        ([9, 9, 9, 1, 9, 9], {"after": 3, "window": 2}, 3),  # what was earned before the shift does not help
+        ([9, 9, 9, 9, 9], {"after": 3, "window": 2}, 2),
+        ([9, 9, 9, 9], {"after": 3, "window": 2}, None),
+        ([9, 9], {"after": 3, "window": 1}, None),
+        ([], {"after": 0, "window": 1}, None),
+        ([9, 9, 9], {"after": 0, "window": 2}, 2),
+        ([9, 9, 9], {"after": 3, "window": 1, "every": 2}, 1),  # the second evaluation comes after four episodes
+        ([9, 9, 9], {"after": 4, "window": 1, "every": 2}, 2),
+    ],
+)
 def test_arriving_again_by_hand(returns, settings, again):
     assert arrived_again(returns, threshold=9.0, **settings) == again
 
 
-@pytest.mark.parametrize(("bad", "sentence"), [
-    ({"after": -1}, "^after must be a whole number of at least 0, got -1"), ({"window": 0}, "^window must .*got 0"),
-    ({"every": 0}, "^every must .*got 0"), ({"after": 2.0}, "^after must .*got 2.0"),
-    ({"threshold": None}, "^threshold must be a number, got None"),
-    ({"threshold": math.nan}, "^threshold must be finite, got nan"),
-    ({"returns": "abc"}, "^returns must be an array of numbers, got 'abc'"),
-    ({"returns": [[1.0]]}, r"^returns must be 1-D, got shape \(1, 1\)"),
-])
+@pytest.mark.parametrize(
+    ("bad", "sentence"),
+    [
+        ({"after": -1}, "^after must be a whole number of at least 0, got -1"),
+        ({"window": 0}, "^window must .*got 0"),
+        ({"every": 0}, "^every must .*got 0"),
+        ({"after": 2.0}, "^after must .*got 2.0"),
+        ({"threshold": None}, "^threshold must be a number, got None"),
+        ({"threshold": math.nan}, "^threshold must be finite, got nan"),
+        ({"returns": "abc"}, "^returns must be an array of numbers, got 'abc'"),
+        ({"returns": [[1.0]]}, r"^returns must be 1-D, got shape \(1, 1\)"),
+    ],
+)
 def test_bad_input_is_refused_in_a_sentence(bad, sentence):
     with pytest.raises(ValueError, match=sentence):
         arrived_again(**{"returns": [1.0], "after": 0, "threshold": 1.0, **bad})
@@ -63,19 +72,36 @@ def test_bad_input_is_refused_in_a_sentence(bad, sentence):
 
 # Frames
 
+
 def run(arm, seed, evaluations, every=1, status="censored", cap=None):
     trained = len(evaluations) * every
     cap = trained if cap is None else cap
-    return {"arm": arm, "seed": seed, "status": status, "episodes": trained, "cap": cap, "every": every,
-            "evaluation": cap, "evaluation_arrived": False, "training": cap, "training_arrived": False,
-            "train_returns": np.repeat(evaluations, every).astype(float),
-            "eval_returns": np.array(evaluations, float), "steps": 1, "seconds": 1.0}
+    return {
+        "arm": arm,
+        "seed": seed,
+        "status": status,
+        "episodes": trained,
+        "cap": cap,
+        "every": every,
+        "evaluation": cap,
+        "evaluation_arrived": False,
+        "training": cap,
+        "training_arrived": False,
+        "train_returns": np.repeat(evaluations, every).astype(float),
+        "eval_returns": np.array(evaluations, float),
+        "steps": 1,
+        "seconds": 1.0,
+    }
 
 
-RUNS = pd.DataFrame([
-    run("quick", 1, [9, 9, 1, 9, 9, 9, 9, 9], status="arrived"), run("quick", 0, [9, 9, 1, 1, 9, 9, 9, 9]),
-    run("slow", 0, [9, 9, 1, 1, 1, 1, 9, 9]), run("slow", 1, [9, 9, 9, 1, 1, 1, 1, 9]),
-])
+RUNS = pd.DataFrame(
+    [
+        run("quick", 1, [9, 9, 1, 9, 9, 9, 9, 9], status="arrived"),
+        run("quick", 0, [9, 9, 1, 1, 9, 9, 9, 9]),
+        run("slow", 0, [9, 9, 1, 1, 1, 1, 9, 9]),
+        run("slow", 1, [9, 9, 9, 1, 1, 1, 1, 9]),
+    ]
+)
 
 
 def test_times_since_a_shift_are_censored_at_what_is_left_of_the_cap():
@@ -129,9 +155,19 @@ def test_a_shift_that_never_came_is_refused():
 
 def test_a_swap_that_was_trained_through_is_seen_in_the_frame():
     """On a line where the second action pays double, the threshold is met, lost at the swap, and met again."""
-    config = RunConfig(env="outside:Line-v0", algorithm="reinforce", threshold=19.0, hidden=(8,), max_episodes=300,
-                       window=5, stop=False, learning_rate=0.02, dropout=0.0, normalizer={"name": "running"},
-                       disturbance={"name": "swap", "after": 100})
+    config = RunConfig(
+        env="outside:Line-v0",
+        algorithm="reinforce",
+        threshold=19.0,
+        hidden=(8,),
+        max_episodes=300,
+        window=5,
+        stop=False,
+        learning_rate=0.02,
+        dropout=0.0,
+        normalizer={"name": "running"},
+        disturbance={"name": "swap", "after": 100},
+    )
     record = Record.of(train(config, 0))
     runs = frame({"line": [record]})
     again = analysis.times(after_shift(runs, 100, 19.0, 5), "line")

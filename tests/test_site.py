@@ -42,13 +42,19 @@ def tree(out):
 
 # What is laid out
 
+
 def test_a_few_runs_are_a_site_of_their_own(notebook, tmp_path, unbound):
     executed(notebook(), tmp_path)
     executed(notebook(name="01_more"), tmp_path, "01_more__size-2", size=2)
     first = site.build(tmp_path)
     assert first == tmp_path / "index.html" and 'url=site/html/run.html"' in first.read_text()
-    assert tree(tmp_path) == {"run.md", "docs/references.md", "notebooks/00_good.ipynb", "notebooks/00_good.py",
-                              "notebooks/01_more__size-2.ipynb"}
+    assert tree(tmp_path) == {
+        "run.md",
+        "docs/references.md",
+        "notebooks/00_good.ipynb",
+        "notebooks/00_good.py",
+        "notebooks/01_more__size-2.ipynb",
+    }
     listed = (tmp_path / "site" / "source" / "run.md").read_text()
     assert "2 of 2 runs ended well; together they took 3 s." in listed
     assert "| [`01_more__size-2`](/notebooks/01_more__size-2.ipynb) | ok | `size = 2` | 2 | 20" in listed
@@ -115,8 +121,11 @@ def test_runs_with_parameters_of_their_own_get_pages_of_the_same_look(notebook, 
     out = tmp_path / "out"
     assert main(["run", "00", "--sweep", "size=2,3", "--out", str(out)]) == 0
     told = capsys.readouterr().out
-    assert re.search(rf"The executed notebooks are in {out}/\. Their pages took \d+ s, everything about \d+ "
-                     rf"(s|min)\. Open {out}/index.html", told)
+    assert re.search(
+        rf"The executed notebooks are in {out}/\. Their pages took \d+ s, everything about \d+ "
+        rf"(s|min)\. Open {out}/index.html",
+        told,
+    )
 
     for size in (2, 3):
         article = page(out, f"notebooks/00_good__size-{size}").select_one("article")
@@ -127,9 +136,12 @@ def test_runs_with_parameters_of_their_own_get_pages_of_the_same_look(notebook, 
         assert not {"next", "more", "(P1)"} & set(links) and "(P1), more" in said
     first = page(out, "run")
     assert [row.get_text(" ", strip=True).split()[:2] for row in first.select("article tbody tr")] == [
-        ["00_good__size-2", "ok"], ["00_good__size-3", "ok"]]
+        ["00_good__size-2", "ok"],
+        ["00_good__size-3", "ok"],
+    ]
     assert {link["href"] for link in first.select("nav a[href^=notebooks]")} == {
-        f"notebooks/00_good__size-{size}.html" for size in (2, 3)}
+        f"notebooks/00_good__size-{size}.html" for size in (2, 3)
+    }
 
     assert main(["run", "01", "--out", str(out)]) == 1  # one more, which fails
     failed = page(out, "notebooks/01_more")

@@ -74,16 +74,21 @@ def series(page):
     z, setting = np.array(found["z"]), found["setting"]
     given = {name: setting[name] for name in ("Q", "R", "P0")}
     run = filters.filter_series(z, given["Q"], given["R"], start=filters.Belief(0.0, given["P0"]))
-    python = {"mean": run.mean, "sd": np.sqrt(run.var), "gain": run.gain,
-              "kscore": normalizers.make("kscore", **given)(z),
-              "innovation": normalizers.make("kscore", mode="innovation", **given)(z)}
+    python = {
+        "mean": run.mean,
+        "sd": np.sqrt(run.var),
+        "gain": run.gain,
+        "kscore": normalizers.make("kscore", **given)(z),
+        "innovation": normalizers.make("kscore", mode="innovation", **given)(z),
+    }
     return setting, found, python
 
 
 def slide(page, name, place):
     """Move a slider, as a hand would."""
-    page.get_by_label(name).evaluate("(slider, place) => { slider.value = place; "
-                                     "slider.dispatchEvent(new Event('input', {bubbles: true})); }", place)
+    page.get_by_label(name).evaluate(
+        "(slider, place) => { slider.value = place; slider.dispatchEvent(new Event('input', {bubbles: true})); }", place
+    )
 
 
 @pytest.mark.parametrize("places", [(-2, 0, 0, 5), (2, -3, 3, -10), (-6, 3, -3, 10), (-0.25, 1.5, -1.75, 0)])
@@ -103,7 +108,8 @@ def test_the_browser_computes_what_python_computes(page, places):
 def test_it_can_be_used_without_a_mouse_and_without_looking(page):
     page.get_by_role("button", name="Start again").click()
     assert [page.get_by_role("slider").nth(place).get_attribute("aria-label") for place in range(4)] == [
-        slider["words"] for slider in sliders.SLIDERS]
+        slider["words"] for slider in sliders.SLIDERS
+    ]
     before, picture = series(page)[0], page.get_by_role("img")
     words = picture.get_attribute("aria-label")
     assert before == sliders.PLAIN and words.startswith("Three panels: ")

@@ -20,8 +20,10 @@ CAP = 12
 
 def times(text: str) -> Times:
     """Times as textbooks print them: a + means censored."""
-    return Times(np.array([float(word.rstrip("+")) for word in text.split()]),
-                 np.array([not word.endswith("+") for word in text.split()]))
+    return Times(
+        np.array([float(word.rstrip("+")) for word in text.split()]),
+        np.array([not word.endswith("+") for word in text.split()]),
+    )
 
 
 def watched(arrivals, cap) -> Times:
@@ -56,7 +58,8 @@ def close(actual, expected, **tolerance) -> None:
 runs = st.tuples(st.integers(1, CAP + 3), st.booleans())
 arms = st.lists(runs, min_size=1, max_size=12).map(lambda some: Times(*(np.array(x) for x in zip(*some, strict=True))))
 paired_arms = st.lists(st.tuples(runs, runs), min_size=1, max_size=12).map(
-    lambda pairs: tuple(Times(*(np.array(x) for x in zip(*arm, strict=True))) for arm in zip(*pairs, strict=True)))
+    lambda pairs: tuple(Times(*(np.array(x) for x in zip(*arm, strict=True))) for arm in zip(*pairs, strict=True))
+)
 
 
 # Kaplan-Meier by hand
@@ -73,20 +76,37 @@ def test_survival_by_hand_with_ties_and_censoring():
     assert curve.n == 7
 
 
-@pytest.mark.parametrize(("cap", "mean"), [
-    (1, 1), (2, 2), (3, 2 + 6 / 7), (4, 2 + 6 / 7 + 4 / 7), (6, 2 + 6 / 7 + 3 * 4 / 7), (8, 40 / 7 - 2 * 2 / 7),
-    (10, 40 / 7),  # 2 · 1 + 1 · 6/7 + 3 · 4/7 + 4 · 2/7: after the last run the curve stays where it is
-])
+@pytest.mark.parametrize(
+    ("cap", "mean"),
+    [
+        (1, 1),
+        (2, 2),
+        (3, 2 + 6 / 7),
+        (4, 2 + 6 / 7 + 4 / 7),
+        (6, 2 + 6 / 7 + 3 * 4 / 7),
+        (8, 40 / 7 - 2 * 2 / 7),
+        (10, 40 / 7),  # 2 · 1 + 1 · 6/7 + 3 · 4/7 + 4 · 2/7: after the last run the curve stays where it is
+    ],
+)
 def test_restricted_mean_by_hand(cap, mean):
     close(stats.restricted_mean(BY_HAND, cap), mean)
 
 
-@pytest.mark.parametrize(("arm", "median"), [
-    ("3+ 6 2 3 8+ 5+ 3", 6), ("1 2 3 4", 2), ("1 2 3", 2), ("7", 7), ("1 2+ 3 4", 3), ("2 5+ 5+", math.inf),
-    ("5+ 5+", math.inf), ("2 2+ 3+ 1", 2),
-    (" ".join(map(str, range(1, 102))), 51),  # after the 50th of 101 half of them are not yet there
-    (" ".join(map(str, range(1, 25))), 12),  # where the product of 12 rounded factors comes out above a half
-])
+@pytest.mark.parametrize(
+    ("arm", "median"),
+    [
+        ("3+ 6 2 3 8+ 5+ 3", 6),
+        ("1 2 3 4", 2),
+        ("1 2 3", 2),
+        ("7", 7),
+        ("1 2+ 3 4", 3),
+        ("2 5+ 5+", math.inf),
+        ("5+ 5+", math.inf),
+        ("2 2+ 3+ 1", 2),
+        (" ".join(map(str, range(1, 102))), 51),  # after the 50th of 101 half of them are not yet there
+        (" ".join(map(str, range(1, 25))), 12),  # where the product of 12 rounded factors comes out above a half
+    ],
+)
 def test_median_by_hand(arm, median):
     assert stats.median(times(arm)) == median
 
@@ -144,6 +164,7 @@ def test_restricted_means_as_published():
 
 # Kaplan-Meier, any times
 
+
 @property_test
 @given(arms)
 def test_survival_is_the_product_limit(arm):
@@ -180,6 +201,7 @@ def test_restricted_mean_lies_between_zero_and_the_cap(arm, cap):
 
 
 # Weights
+
 
 @property_test
 @given(arms, st.data())
@@ -231,6 +253,7 @@ def test_no_weights_are_weights_of_one(name):
 
 # Two arms
 
+
 @property_test
 @given(arms, arms)
 def test_logrank_does_not_care_which_arm_comes_first(a, b):
@@ -263,9 +286,13 @@ def test_the_exact_logrank_is_the_share_of_divisions_at_least_as_extreme(a, b):
     def excess(chosen):  # arrivals of an arm beyond those expected of it, moment by moment
         inside = np.isin(np.arange(len(time)), chosen)
         moments = np.unique(time[arrived])
-        return abs(sum((arrived & inside & (time == t)).sum()
-                       - (arrived & (time == t)).sum() * (inside & (time >= t)).sum() / (time >= t).sum()
-                       for t in moments))
+        return abs(
+            sum(
+                (arrived & inside & (time == t)).sum()
+                - (arrived & (time == t)).sum() * (inside & (time >= t)).sum() / (time >= t).sum()
+                for t in moments
+            )
+        )
 
     all_of_them = [excess(chosen) for chosen in itertools.combinations(range(len(time)), first)]
     expected = np.mean(np.array(all_of_them) >= excess(range(first)) - 1e-6) if arrived.any() else 1.0
@@ -328,9 +355,18 @@ def test_pairs_count_for_being_faster():
     assert stats.probability_faster(a, reordered(b, [3, 0, 1, 2])) == 0.5  # the same times, paired with themselves
 
 
-@pytest.mark.parametrize(("a", "b", "faster"), [
-    ("3", "5", 1), ("5", "3", 0), ("5", "5", 0.5), ("9", "9+", 1), ("9+", "9", 0), ("9+", "9+", 0.5), ("9+", "3", 0),
-])
+@pytest.mark.parametrize(
+    ("a", "b", "faster"),
+    [
+        ("3", "5", 1),
+        ("5", "3", 0),
+        ("5", "5", 0.5),
+        ("9", "9+", 1),
+        ("9+", "9", 0),
+        ("9+", "9+", 0.5),
+        ("9+", "3", 0),
+    ],
+)
 def test_a_tie_counts_half_and_never_arriving_is_slowest(a, b, faster):
     assert stats.probability_faster(times(a), times(b)) == faster
 
@@ -355,13 +391,17 @@ def test_lower_pair_by_pair():
 
 # Curves of returns
 
-@pytest.mark.parametrize(("returns", "cap", "window", "mean"), [
-    ([1, 2, 3, 4], 4, 2, 2.5),  # watched to the cap
-    ([1, 2, 3, 4], 10, 2, (10 + 6 * 3.5) / 10),  # six more at the mean of the last two
-    ([1, 2, 3, 4], 10, 25, 2.5),  # fewer than a window: the mean of what there is
-    ([1, 2, 3, 4, 100], 4, 2, 2.5),  # nothing after the cap counts
-    ([7], 3, 25, 7),
-])
+
+@pytest.mark.parametrize(
+    ("returns", "cap", "window", "mean"),
+    [
+        ([1, 2, 3, 4], 4, 2, 2.5),  # watched to the cap
+        ([1, 2, 3, 4], 10, 2, (10 + 6 * 3.5) / 10),  # six more at the mean of the last two
+        ([1, 2, 3, 4], 10, 25, 2.5),  # fewer than a window: the mean of what there is
+        ([1, 2, 3, 4, 100], 4, 2, 2.5),  # nothing after the cap counts
+        ([7], 3, 25, 7),
+    ],
+)
 def test_area_carries_the_last_window_on(returns, cap, window, mean):
     assert stats.area(returns, cap, window) == pytest.approx(mean)
 
@@ -379,6 +419,7 @@ def test_stability_is_the_variance_of_the_last_returns():
 
 # Tests
 
+
 def test_adjusted_by_hand():
     # sorted 0.005 0.01 0.03 0.04, times 4/1 4/2 4/3 4/4, then the smallest from there on: 0.02 0.02 0.04 0.04
     close(stats.adjusted([0.01, 0.04, 0.03, 0.005]), [0.02, 0.04, 0.04, 0.02])
@@ -389,8 +430,23 @@ def test_adjusted_by_hand():
 
 def test_adjusted_as_published():
     # Benjamini and Hochberg (1995), J. R. Statist. Soc. B 57, 289-300, the example: four of 15 are rejected at 5 %
-    published = [0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262, 0.5719, 0.6528,
-                 0.7590, 1.0]
+    published = [
+        0.0001,
+        0.0004,
+        0.0019,
+        0.0095,
+        0.0201,
+        0.0278,
+        0.0298,
+        0.0344,
+        0.0459,
+        0.3240,
+        0.4262,
+        0.5719,
+        0.6528,
+        0.7590,
+        1.0,
+    ]
     adjusted = stats.adjusted(published)
     assert list(adjusted < 0.05) == [True] * 4 + [False] * 11
     close(adjusted[3], 0.0095 * 15 / 4)
@@ -434,12 +490,18 @@ def test_rank_correlations_by_hand():
     close(stats.rank_correlations(table), [1, -1, 1 / 3, 2 / math.sqrt(6), 0])
 
 
-@pytest.mark.parametrize(("value", "p"), [
-    (5, 2 * (1 + 0) / 6),  # below all
-    (10, 2 * (1 + 1) / 6),  # as long as the shortest: at most as long 1, at least as long 5
-    (15, 2 * (1 + 1) / 6), (20, 1.0), (25, 1.0), (35, 2 * (1 + 2) / 6),
-    (1000, 2 * (1 + 2) / 6),  # above all that arrived, but two never did
-])
+@pytest.mark.parametrize(
+    ("value", "p"),
+    [
+        (5, 2 * (1 + 0) / 6),  # below all
+        (10, 2 * (1 + 1) / 6),  # as long as the shortest: at most as long 1, at least as long 5
+        (15, 2 * (1 + 1) / 6),
+        (20, 1.0),
+        (25, 1.0),
+        (35, 2 * (1 + 2) / 6),
+        (1000, 2 * (1 + 2) / 6),  # above all that arrived, but two never did
+    ],
+)
 def test_position_by_hand(value, p):
     arrived_and_not = times("10 20 30 40+ 40+")
     assert stats.position(value, arrived_and_not) == pytest.approx(p)
@@ -457,6 +519,7 @@ def test_position_among_runs_that_never_arrive_is_the_lowest():
 
 
 # Intervals
+
 
 def mean_of(sample):
     return lambda weights: stats.average(sample, weights)

@@ -51,6 +51,7 @@ def every_warning_is_expected():
 
 # Training what is missing
 
+
 def test_a_study_trains_every_arm_on_every_seed_once(store):
     frame, trained = run(store)
     assert sorted(trained) == keys()
@@ -119,9 +120,11 @@ def test_a_study_says_how_much_is_missing(tmp_path, monkeypatch, capsys):
     assert main(["study", "cartpole_ppo_released", "--record"]) == 0
     monkeypatch.setattr("kscore.__main__.ARCHIVE", project.ARCHIVE)
     assert main(["study", "cartpole_ppo_released"]) == 0
-    assert capsys.readouterr().out == ("cartpole_ppo_released: 100 runs, 7 of them missing\n"
-                                       "cartpole_ppo_released: 100 runs, 10 of them missing\n"
-                                       "cartpole_ppo_released: 100 runs, none of them missing\n")
+    assert capsys.readouterr().out == (
+        "cartpole_ppo_released: 100 runs, 7 of them missing\n"
+        "cartpole_ppo_released: 100 runs, 10 of them missing\n"
+        "cartpole_ppo_released: 100 runs, none of them missing\n"
+    )
     name = "cartpole_ppo_released"
     assert asked == [(name, own), name, (name, project.ROOT / "build" / "runs")]
 
@@ -168,17 +171,21 @@ def test_recorded_reads_without_training(store, whole):
 def test_recorded_reads_several_stores(store, whole):
     stores_ = [store.with_name(f"{i}.jsonl") for i in range(3)]
     for i, path in enumerate(stores_):
-        path.write_bytes(b"".join(whole[2 * i:2 * i + 2]))
+        path.write_bytes(b"".join(whole[2 * i : 2 * i + 2]))
     assert len(study.recorded(ARMS, SEEDS, *stores_)) == 6
 
 
 @pytest.mark.parametrize("seed", [2**63, 2**64, -1, 1.0, True, "1", None])
-@pytest.mark.parametrize("ask", [
-    lambda seed, store: study.run(ARMS, [0, seed], store, Executor(), progress=False),
-    lambda seed, store: study.recorded(ARMS, [0, seed], store),
-    lambda seed, store: train(ARMS["none"], seed),
-    lambda seed, store: study.part("cartpole_ppo", first_seed=[seed] if seed is None else seed),
-], ids=["run", "recorded", "train", "part"])
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda seed, store: study.run(ARMS, [0, seed], store, Executor(), progress=False),
+        lambda seed, store: study.recorded(ARMS, [0, seed], store),
+        lambda seed, store: train(ARMS["none"], seed),
+        lambda seed, store: study.part("cartpole_ppo", first_seed=[seed] if seed is None else seed),
+    ],
+    ids=["run", "recorded", "train", "part"],
+)
 def test_a_seed_that_cannot_be_is_refused_by_name(store, ask, seed):
     sentence = rf"^(seeds?|first_seed) must be a whole number of at least 0 and at most {2**63 - 1}, got "
     with pytest.raises(ValueError, match=sentence):
@@ -194,6 +201,7 @@ def test_the_largest_seed_can_be_trained_and_read_back(store):
 
 # Processes
 
+
 @pytest.mark.parametrize("threads", [None, "3"])
 def test_spawned_processes_use_one_thread_each_and_the_setting_is_put_back(monkeypatch, threads):
     monkeypatch.setenv("OMP_NUM_THREADS", threads or "")
@@ -208,8 +216,10 @@ def test_spawned_processes_use_one_thread_each_and_the_setting_is_put_back(monke
 
 @pytest.mark.parametrize("count", [0, -1, 2.0, True, "2"])
 def test_a_number_of_workers_that_cannot_be_gets_a_sentence(count):
-    with pytest.raises(ValueError, match=f"workers must be a whole number of at least 1, got {count!r}"), \
-            study.processes(count):
+    with (
+        pytest.raises(ValueError, match=f"workers must be a whole number of at least 1, got {count!r}"),
+        study.processes(count),
+    ):
         pass
 
 
@@ -292,7 +302,7 @@ def test_workers_are_told_to_stop_before_they_are_waited_for_if_there_was_an_int
 
     class Pool:
         def __init__(self, count, context, initializer, arguments):
-            self.end, = arguments
+            (self.end,) = arguments
 
         def shutdown(self, cancel_futures):
             told.append((self.end.poll(0), cancel_futures))
@@ -305,6 +315,7 @@ def test_workers_are_told_to_stop_before_they_are_waited_for_if_there_was_an_int
 
 
 # Interruptions
+
 
 @pytest.mark.parametrize("finished", [0, 1, 4])
 def test_an_interrupted_study_goes_on_where_it_stopped(store, whole, finished):
@@ -362,6 +373,7 @@ def test_a_store_that_cannot_be_written_is_told_before_anything_is_trained(tmp_p
 
 # Runs that raise
 
+
 @pytest.fixture
 def failing(monkeypatch):
     """Let the training of one of the seeds raise; return the set of those that do."""
@@ -378,9 +390,12 @@ def failing(monkeypatch):
 
 def test_a_run_that_raises_is_recorded_as_failed_and_the_others_go_on(store, whole, failing):
     executor = InProcess()
-    with pytest.raises(study.FailedRuns, match=r"^2 of 6 runs failed, the first, seed 1 of normalizer 'zscore', with "
-                                               r"OSError: the environment of seed 1 is broken; they are recorded as "
-                                               rf"failed in {store}, "):
+    with pytest.raises(
+        study.FailedRuns,
+        match=r"^2 of 6 runs failed, the first, seed 1 of normalizer 'zscore', with "
+        r"OSError: the environment of seed 1 is broken; they are recorded as "
+        rf"failed in {store}, ",
+    ):
         run(store, executor=executor)
     assert sorted(executor.trained) == keys() == stored_keys(store)
     statuses = {(record.seed, record.status) for record in study.read(store).records}
@@ -421,9 +436,10 @@ def test_failed_runs_of_a_part_are_tried_again_where_it_is_kept(tmp_path, root, 
     with pytest.raises(study.FailedRuns):
         study.record(part, InProcess())
     failing.clear()
-    for again in (lambda executor: study.runs(part, tmp_path / "own", executor, archive=False, progress=False,
-                                              retry_failed=True),
-                  lambda executor: study.record(part, executor, retry_failed=True)):
+    for again in (
+        lambda executor: study.runs(part, tmp_path / "own", executor, archive=False, progress=False, retry_failed=True),
+        lambda executor: study.record(part, executor, retry_failed=True),
+    ):
         executor = InProcess()
         assert len(again(executor)) == 6 and sorted(executor.trained) == keys(seeds=[1])
 
@@ -470,17 +486,30 @@ def test_the_archive_is_where_the_project_has_it():
     assert found == {project.ARCHIVE} == {project.ROOT / "data" / "runs"}
 
 
-@pytest.mark.parametrize("place", [
-    "data/runs/mine.jsonl", "data/runs/recorded.jsonl", "data/runs/deep/er/mine.jsonl",
-    "./data/../data/runs/mine.jsonl", "data/paper/../runs/mine.jsonl", "{root}/data/runs/mine.jsonl",
-    "{root}/notebooks/../data/runs/mine.jsonl", "{tmp}/link/mine.jsonl", "{tmp}/link/../runs/mine.jsonl",
-    "{tmp}/file.jsonl", "{tmp}/new.jsonl",
-])
+@pytest.mark.parametrize(
+    "place",
+    [
+        "data/runs/mine.jsonl",
+        "data/runs/recorded.jsonl",
+        "data/runs/deep/er/mine.jsonl",
+        "./data/../data/runs/mine.jsonl",
+        "data/paper/../runs/mine.jsonl",
+        "{root}/data/runs/mine.jsonl",
+        "{root}/notebooks/../data/runs/mine.jsonl",
+        "{tmp}/link/mine.jsonl",
+        "{tmp}/link/../runs/mine.jsonl",
+        "{tmp}/file.jsonl",
+        "{tmp}/new.jsonl",
+    ],
+)
 def test_a_study_of_ones_own_does_not_write_into_the_archive(tmp_path, root, archive, place):
     before = sizes(archive)
     place = place.format(root=root, tmp=tmp_path)
-    with pytest.raises(ValueError, match=r"^store must not lie in the archive, which only `kscore study --record` "
-                                         rf"appends to, got {place}$"):
+    with pytest.raises(
+        ValueError,
+        match=r"^store must not lie in the archive, which only `kscore study --record` "
+        rf"appends to, got {place}$",
+    ):
         run(place)
     assert sizes(archive) == before
 
@@ -499,11 +528,15 @@ def test_no_part_is_trained_into_the_archive_by_naming_it_as_the_store(tmp_path,
     assert sizes(archive) == before
 
 
-@pytest.mark.parametrize(("place", "sentence"), [
-    ("", "^store must be the path of a folder, got ''"), (" ", "^store must be the path of a folder, got ' '"),
-    ("data", "^store must not lie in data, which holds what is recorded, got data"),
-    ("build/../data/paper", "^store must not lie in data, .*got build/../data/paper"),
-])
+@pytest.mark.parametrize(
+    ("place", "sentence"),
+    [
+        ("", "^store must be the path of a folder, got ''"),
+        (" ", "^store must be the path of a folder, got ' '"),
+        ("data", "^store must not lie in data, which holds what is recorded, got data"),
+        ("build/../data/paper", "^store must not lie in data, .*got build/../data/paper"),
+    ],
+)
 def test_nothing_is_trained_into_the_project_s_data_nor_nowhere(part, place, sentence):
     with pytest.raises(ValueError, match=sentence):
         study.runs(part, place, InProcess(), progress=False)
@@ -536,8 +569,9 @@ def test_what_the_archive_lacks_is_trained_into_a_store_of_ones_own(tmp_path, ar
 
 def test_other_settings_are_other_runs_and_leave_the_recorded_ones_alone(tmp_path, archive, part, whole):
     (archive / part.file).write_bytes(b"".join(whole))
-    other = part._replace(configs={arm: tiny(normalizer=config.normalizer, max_episodes=2)
-                                   for arm, config in ARMS.items()})
+    other = part._replace(
+        configs={arm: tiny(normalizer=config.normalizer, max_episodes=2) for arm, config in ARMS.items()}
+    )
     executor = InProcess()
     frame = study.runs(other, tmp_path / "own", executor, progress=False)
     assert set(frame.cap) == {2} and len(executor.trained) == 6
@@ -569,6 +603,7 @@ def test_recording_appends_to_the_archive_what_it_lacks(archive, part, whole, ca
 
 # Where and how a store is written
 
+
 def test_relative_stores_are_meant_from_the_projects_root(tmp_path, monkeypatch, whole):
     monkeypatch.chdir(tmp_path)
     assert project.located("data/runs/x.jsonl") == project.ROOT / "data" / "runs" / "x.jsonl"
@@ -589,10 +624,18 @@ def no_file(tmp_path, request):
 
 
 @pytest.mark.parametrize("no_file", ["pipe", "folder"], indirect=True)
-@pytest.mark.parametrize("ask", [
-    study.read, stores.held, lambda store: run(store), lambda store: study.recorded(ARMS, SEEDS, store),
-    lambda store: run(store.with_name("own.jsonl"), beside=[store]), lambda store: stores.append(store, {}),
-], ids=["read", "held", "run", "recorded", "beside", "append"])
+@pytest.mark.parametrize(
+    "ask",
+    [
+        study.read,
+        stores.held,
+        lambda store: run(store),
+        lambda store: study.recorded(ARMS, SEEDS, store),
+        lambda store: run(store.with_name("own.jsonl"), beside=[store]),
+        lambda store: stores.append(store, {}),
+    ],
+    ids=["read", "held", "run", "recorded", "beside", "append"],
+)
 def test_a_store_that_is_no_file_gets_a_sentence_and_is_not_waited_for(no_file, ask):
     with pytest.raises(ValueError, match=f"store must be a file of JSON lines, got {no_file}, which is none"):
         ask(no_file)
@@ -672,8 +715,9 @@ def test_spawned_processes_train_the_same_and_run_neither_the_calling_script_nor
     (here / "signal.py").write_text("raise SystemExit('the wrong one')\n")  # which every spawned process imports
     script.write_text(SCRIPT)  # no main guard, as in a chapter
     configs = json.dumps([config.to_dict() for config in ARMS.values()])
-    done = subprocess.run([sys.executable, script, configs, json.dumps(SEEDS)], capture_output=True, text=True,
-                          timeout=120, cwd=here)
+    done = subprocess.run(
+        [sys.executable, script, configs, json.dumps(SEEDS)], capture_output=True, text=True, timeout=120, cwd=here
+    )
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "seen.txt").read_text() == "__main__\n"
     assert done.stdout == "6 chapter.py False\n"  # it still knows its own name, and who hands out needs no torch

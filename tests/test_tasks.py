@@ -16,6 +16,7 @@ BANDIT, BLACKJACK, DRY = (f"kscore.rl.tasks:{name}" for name in ("Bandit-v0", "T
 
 # Observations that count
 
+
 class Counting(gym.Env):
     """Shows the samples of a space, and never ends by itself."""
 
@@ -34,15 +35,20 @@ class Counting(gym.Env):
         return self.observation_space.sample(), 0.0, False, False, {}
 
 
-SPACES = {"Three": gym.spaces.Discrete(3), "Late": gym.spaces.Discrete(3, start=5),
-          "Several": gym.spaces.MultiDiscrete([2, 4]), "Bits": gym.spaces.MultiBinary(5),
-          "Pair": gym.spaces.Tuple([gym.spaces.Discrete(2), gym.spaces.Discrete(3)])}
+SPACES = {
+    "Three": gym.spaces.Discrete(3),
+    "Late": gym.spaces.Discrete(3, start=5),
+    "Several": gym.spaces.MultiDiscrete([2, 4]),
+    "Bits": gym.spaces.MultiBinary(5),
+    "Pair": gym.spaces.Tuple([gym.spaces.Discrete(2), gym.spaces.Discrete(3)]),
+}
 for name, space in SPACES.items():
     gym.register(f"{name}-v0", Counting, max_episode_steps=3, kwargs={"space": space})
 
 
-@pytest.mark.parametrize(("name", "size", "ones"), [("Three", 3, 1), ("Late", 3, 1), ("Several", 6, 2),
-                                                    ("Bits", 5, None), ("Pair", 5, 2)])
+@pytest.mark.parametrize(
+    ("name", "size", "ones"), [("Three", 3, 1), ("Late", 3, 1), ("Several", 6, 2), ("Bits", 5, None), ("Pair", 5, 2)]
+)
 def test_counts_become_ones_and_zeros(name, size, ones):
     made = environments.make(f"{name}-v0", 0)
     seen = np.array([made.env.reset()[0] for _ in range(50)])
@@ -65,6 +71,7 @@ def test_a_hand_of_blackjack_is_one_hot_in_three_places():
 
 
 # The tasks
+
 
 def test_gymnasiums_blackjack_has_no_limit_and_ours_is_the_same_game_with_one_that_cuts_nothing_off():
     with pytest.raises(ValueError, match="^env must have a time limit"):
@@ -100,14 +107,21 @@ def test_a_bandit_pays_for_the_right_action_once_and_is_over():
 
 
 def test_a_bandit_repeats_with_its_seed():
-    first, same, other = ([(int(made.env.reset()[0].argmax()), made.env.step(0)[1]) for _ in range(20)]
-                          for made in (environments.make(BANDIT, seed) for seed in (1, 1, 2)))
+    first, same, other = (
+        [(int(made.env.reset()[0].argmax()), made.env.step(0)[1]) for _ in range(20)]
+        for made in (environments.make(BANDIT, seed) for seed in (1, 1, 2))
+    )
     assert first == same != other
 
 
-@pytest.mark.parametrize(("bad", "sentence"), [({"contexts": 0}, "^contexts must .*got 0"),
-                                               ({"actions": 1.5}, "^actions must .*got 1.5"),
-                                               ({"deviation": -1}, "^deviation must .*got -1")])
+@pytest.mark.parametrize(
+    ("bad", "sentence"),
+    [
+        ({"contexts": 0}, "^contexts must .*got 0"),
+        ({"actions": 1.5}, "^actions must .*got 1.5"),
+        ({"deviation": -1}, "^deviation must .*got -1"),
+    ],
+)
 def test_a_bandit_that_cannot_be_is_refused_in_a_sentence(bad, sentence):
     with pytest.raises(ValueError, match=sentence):
         gym.make(BANDIT, **bad)
@@ -129,6 +143,7 @@ def test_on_the_dry_lake_a_step_goes_where_it_was_meant_to():
 
 
 # Learning
+
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("env", ["Acrobot-v1", "FrozenLake-v1", BANDIT, BLACKJACK, DRY])

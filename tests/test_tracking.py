@@ -33,13 +33,23 @@ RETURNS = np.array([sum(GAMMA**k for k in range(left)) for left in (5, 4, 3, 2, 
 
 
 def steady(**changes):
-    fields = {"env": "Steady-v0", "algorithm": "reinforce", "threshold": None, "hidden": (4,), "max_episodes": 12,
-              "gamma": GAMMA}
+    fields = {
+        "env": "Steady-v0",
+        "algorithm": "reinforce",
+        "threshold": None,
+        "hidden": (4,),
+        "max_episodes": 12,
+        "gamma": GAMMA,
+    }
     return RunConfig(**{**fields, **changes})
 
 
-ARMS = {"zscore": {"name": "zscore"}, "prior": {"name": "episode", "ratio": 0.5}, "none": {"name": "none"},
-        "running": {"name": "running"}}
+ARMS = {
+    "zscore": {"name": "zscore"},
+    "prior": {"name": "episode", "ratio": 0.5},
+    "none": {"name": "none"},
+    "running": {"name": "running"},
+}
 
 
 def by_arm(table, column="centre"):
@@ -113,8 +123,11 @@ def test_looking_on_changes_nothing_and_repeats():
 
 def test_the_policy_that_is_held_still_drops_as_many_units_as_in_training(monkeypatch):
     shares, play = [], environments.play
-    monkeypatch.setattr(environments, "play", lambda *settings: shares.append(
-        np.mean(settings[3].draw(1000)[0] == 0)) or play(*settings))
+    monkeypatch.setattr(
+        environments,
+        "play",
+        lambda *settings: shares.append(np.mean(settings[3].draw(1000)[0] == 0)) or play(*settings),
+    )
     follow(dataclasses.replace(CART, dropout=0.25, max_episodes=1), 3, every=1, episodes=2)
     assert shares == pytest.approx([0.25] * 3, abs=0.03)
 
@@ -129,14 +142,21 @@ def test_what_is_expected_of_a_first_policy_is_what_it_earns_on_average():
     assert abs(table.expected - np.mean(own)) < 4 * error and 0 < table.standard_error < 1
 
 
-@pytest.mark.parametrize(("change", "settings", "sentence"), [
-    ({"reward_normalizer": {"name": "reward_scale"}}, {}, "^reward_normalizer must be None where .*got .*reward_scale"),
-    ({}, {"every": 0}, "^every must be a whole number of at least 1, got 0"),
-    ({}, {"episodes": 1}, "^episodes must be a whole number of at least 2, got 1"),
-    ({}, {"arms": {"a": {"name": "nosuch"}}}, "^normalizer must be one of .*got 'nosuch'"),
-    ({}, {"arms": {"a": "running"}}, "^normalizer must be a dict with a 'name' and its options, got 'running'"),
-    ({}, {"arms": "running"}, "^arms must map names to normalizers, got 'running'"),
-])
+@pytest.mark.parametrize(
+    ("change", "settings", "sentence"),
+    [
+        (
+            {"reward_normalizer": {"name": "reward_scale"}},
+            {},
+            "^reward_normalizer must be None where .*got .*reward_scale",
+        ),
+        ({}, {"every": 0}, "^every must be a whole number of at least 1, got 0"),
+        ({}, {"episodes": 1}, "^episodes must be a whole number of at least 2, got 1"),
+        ({}, {"arms": {"a": {"name": "nosuch"}}}, "^normalizer must be one of .*got 'nosuch'"),
+        ({}, {"arms": {"a": "running"}}, "^normalizer must be a dict with a 'name' and its options, got 'running'"),
+        ({}, {"arms": "running"}, "^arms must map names to normalizers, got 'running'"),
+    ],
+)
 def test_what_cannot_be_followed_is_refused_in_a_sentence(change, settings, sentence):
     with pytest.raises(ValueError, match=sentence):
         follow(steady(**change), 0, **settings)

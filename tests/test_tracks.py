@@ -12,7 +12,8 @@ TABLE = tracks.read()
 
 def test_every_run_is_there_with_every_arm_at_every_tenth_episode():
     assert set(TABLE.groupby(["condition", "seed"]).groups) == {
-        (condition, seed) for condition in tracks.CONDITIONS for seed in tracks.SEEDS}
+        (condition, seed) for condition in tracks.CONDITIONS for seed in tracks.SEEDS
+    }
     for _, rows in TABLE.groupby(["condition", "seed"]):
         episodes = sorted(set(rows.episode))
         assert episodes == list(range(10, 10 * len(episodes) + 10, 10))
@@ -20,9 +21,15 @@ def test_every_run_is_there_with_every_arm_at_every_tenth_episode():
     assert np.isfinite(TABLE[["centre", "expected", "standard_error"]].to_numpy()).all()
 
 
-@pytest.mark.parametrize(("condition", "part"), [
-    ("clean", "fair_actor_critic"), ("noise 3", "disturbed_actor_critic_noise"),
-    ("times 10", "disturbed_actor_critic_shift"), ("swap", "disturbed_actor_critic_swap")])
+@pytest.mark.parametrize(
+    ("condition", "part"),
+    [
+        ("clean", "fair_actor_critic"),
+        ("noise 3", "disturbed_actor_critic_noise"),
+        ("times 10", "disturbed_actor_critic_shift"),
+        ("swap", "disturbed_actor_critic_swap"),
+    ],
+)
 def test_the_runs_that_were_followed_are_those_of_the_archive(condition, part):
     """They are as long as the recorded runs of the running Z-Score under that condition."""
     found = plan.part(part)

@@ -13,8 +13,9 @@ from kscore.wrappers import trials
 from kscore.wrappers.sb3 import NormalizedRolloutBuffer, VecKScore
 from kscore.wrappers.trials import ARMS, COMPARED, TASKS, TrialConfig, train_trial
 
-TINY = TrialConfig(task="CartPole-v1", arm="veckscore", steps=256, every=128, lanes=2, rollout=32, batch=32, epochs=2,
-                   episodes=2)
+TINY = TrialConfig(
+    task="CartPole-v1", arm="veckscore", steps=256, every=128, lanes=2, rollout=32, batch=32, epochs=2, episodes=2
+)
 
 
 def same(run):
@@ -24,20 +25,24 @@ def same(run):
 
 # Settings
 
-@pytest.mark.parametrize("change, sentence", [
-    ({"task": "CartPole-v0"}, r"^task must be one of 'CartPole-v1', .*, got 'CartPole-v0' \(did you mean"),
-    ({"arm": "vecnormalise"}, r"^arm must be one of 'vecnormalize', .*, got 'vecnormalise'"),
-    ({"lanes": 0}, "^lanes must be a whole number of at least 1, got 0"),
-    ({"episodes": 2.5}, "^episodes must be a whole number of at least 1, got 2.5"),
-    ({"learning_rate": 0}, "^learning_rate must be positive, got 0"),
-    ({"gamma": 1.1}, "^gamma must be between 0 and 1, got 1.1"),
-    ({"gae_lambda": -0.1}, "^gae_lambda must be between 0 and 1, got -0.1"),
-    ({"entropy": -1}, "^entropy must be between 0 and .*, got -1"),
-    ({"explores_by_state": 1}, "^explores_by_state must be True or False, got 1"),
-    ({"batch": 48}, "^batch must divide lanes × rollout = 64, got 48"),
-    ({"every": 100}, "^every must be a multiple of lanes × rollout = 64, got 100"),
-    ({"steps": 300}, "^steps must be a multiple of every = 128, got 300"),
-])
+
+@pytest.mark.parametrize(
+    "change, sentence",
+    [
+        ({"task": "CartPole-v0"}, r"^task must be one of 'CartPole-v1', .*, got 'CartPole-v0' \(did you mean"),
+        ({"arm": "vecnormalise"}, r"^arm must be one of 'vecnormalize', .*, got 'vecnormalise'"),
+        ({"lanes": 0}, "^lanes must be a whole number of at least 1, got 0"),
+        ({"episodes": 2.5}, "^episodes must be a whole number of at least 1, got 2.5"),
+        ({"learning_rate": 0}, "^learning_rate must be positive, got 0"),
+        ({"gamma": 1.1}, "^gamma must be between 0 and 1, got 1.1"),
+        ({"gae_lambda": -0.1}, "^gae_lambda must be between 0 and 1, got -0.1"),
+        ({"entropy": -1}, "^entropy must be between 0 and .*, got -1"),
+        ({"explores_by_state": 1}, "^explores_by_state must be True or False, got 1"),
+        ({"batch": 48}, "^batch must divide lanes × rollout = 64, got 48"),
+        ({"every": 100}, "^every must be a multiple of lanes × rollout = 64, got 100"),
+        ({"steps": 300}, "^steps must be a multiple of every = 128, got 300"),
+    ],
+)
 def test_bad_settings_get_a_sentence(change, sentence):
     with pytest.raises(ValueError, match=sentence):
         replace(TINY, **change)
@@ -57,29 +62,46 @@ def test_a_bad_seed_gets_a_sentence(seed):
 
 # What the arms share, and where they differ
 
+
 @pytest.mark.parametrize("task", TASKS)
 def test_arms_have_equal_settings(task):
-    others = [{name: value for name, value in asdict(TrialConfig.preset(task, arm)).items() if name != "arm"}
-              for arm in ARMS]
+    others = [
+        {name: value for name, value in asdict(TrialConfig.preset(task, arm)).items() if name != "arm"} for arm in ARMS
+    ]
     assert all(one == others[0] for one in others)
 
 
 def test_arms_differ_in_what_becomes_of_rewards():
     models = {arm: trials.learner(replace(TINY, arm=arm, gamma=0.9), 3) for arm in ARMS}
     kinds = {arm: (type(model.env), type(model.rollout_buffer)) for arm, model in models.items()}
-    assert kinds == {"vecnormalize": (VecNormalize, RolloutBuffer), "veckscore": (VecKScore, RolloutBuffer),
-                     "buffer": (DummyVecEnv, NormalizedRolloutBuffer), "raw": (DummyVecEnv, RolloutBuffer)}
+    assert kinds == {
+        "vecnormalize": (VecNormalize, RolloutBuffer),
+        "veckscore": (VecKScore, RolloutBuffer),
+        "buffer": (DummyVecEnv, NormalizedRolloutBuffer),
+        "raw": (DummyVecEnv, RolloutBuffer),
+    }
     for arm in ("vecnormalize", "veckscore"):
         env = models[arm].env
         assert (env.gamma, env.norm_obs, env.norm_reward, env.training) == (0.9, False, True, True)
     assert models["buffer"].rollout_buffer.normalizer.name == "episode"
-    settings = ("n_steps", "batch_size", "n_epochs", "learning_rate", "gamma", "gae_lambda", "ent_coef",
-                "normalize_advantage", "use_sde", "seed")
+    settings = (
+        "n_steps",
+        "batch_size",
+        "n_epochs",
+        "learning_rate",
+        "gamma",
+        "gae_lambda",
+        "ent_coef",
+        "normalize_advantage",
+        "use_sde",
+        "seed",
+    )
     assert len({tuple(getattr(model, name) for name in settings) for model in models.values()}) == 1
 
 
 def test_a_seed_gives_all_arms_the_same_start():
     """The same weights, and the same first observations; another seed gives others."""
+
     def start(arm, seed):
         model = trials.learner(replace(TINY, arm=arm), seed)
         weights = torch.cat([each.detach().ravel() for each in model.policy.parameters()]).numpy()
@@ -102,6 +124,7 @@ def test_scaled_rewards_change_what_is_learned():
 
 
 # Runs
+
 
 @pytest.mark.parametrize("arm", ARMS)
 def test_a_run_is_evaluated_at_its_steps_and_can_be_repeated(arm):
@@ -129,12 +152,15 @@ def test_generators_and_threads_are_left_as_they_were():
 
 # The recorded study
 
+
 def test_the_plan_is_balanced_and_raw_rewards_come_last():
     plan = trials.planned()
     assert len(plan) == len(TASKS) * len(ARMS) * 10 == len({(config, seed) for config, seed in plan})
     assert {seed for _, seed in plan} == set(range(9000, 9010))
     block = len(TASKS) * len(COMPARED)
-    assert {seed for _, seed in plan[:block]} == {9000} and "raw" not in {config.arm for config, _ in plan[:10 * block]}
+    assert {seed for _, seed in plan[:block]} == {9000} and "raw" not in {
+        config.arm for config, _ in plan[: 10 * block]
+    }
 
 
 def test_recording_goes_on_where_it_stopped(tmp_path, monkeypatch, capsys):

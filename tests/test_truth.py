@@ -28,10 +28,13 @@ def executed(path, tmp_path, **parameters):
 
 # Claims
 
+
 def test_a_chapter_is_claimed_when_it_begins_not_when_the_command_does(notebook, tmp_path, command_line, descendants):
     flag = tmp_path / "go"
-    notebook(f"import time\nfrom pathlib import Path\nwhile not Path({str(flag)!r}).exists(): time.sleep(0.05)",
-             name="00_first")
+    notebook(
+        f"import time\nfrom pathlib import Path\nwhile not Path({str(flag)!r}).exists(): time.sleep(0.05)",
+        name="00_first",
+    )
     notebook("print('begun')", SLOW, name="01_second")
     out = tmp_path / "out"
     first = command_line("run", "--no-pages", "00", "01", "--jobs", 1, "--out", out)
@@ -67,8 +70,15 @@ time.sleep(60)
 def test_of_two_runners_that_claim_at_once_one_gets_it(notebook, tmp_path):
     path = notebook("1")
     (tmp_path / "out").mkdir()
-    runners = [subprocess.Popen([sys.executable, "-c", CLAIM, path, tmp_path / "out"], stdin=subprocess.PIPE,
-                                stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    runners = [
+        subprocess.Popen(
+            [sys.executable, "-c", CLAIM, path, tmp_path / "out"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(4)
+    ]
     for one in runners:
         one.stdin.close()
     told = sorted(one.stdout.readline().strip() for one in runners)
@@ -80,14 +90,24 @@ def test_of_two_runners_that_claim_at_once_one_gets_it(notebook, tmp_path):
 
 
 def test_a_runner_on_another_machine_counts_as_running(notebook, tmp_path):
-    journal.append(tmp_path / STATUS, {"name": "00_good", "status": "running", "time": "2026-01-01T00:00:00",
-                                       "runner": 1, "runner_started": 0.0, "host": "elsewhere"})
+    journal.append(
+        tmp_path / STATUS,
+        {
+            "name": "00_good",
+            "status": "running",
+            "time": "2026-01-01T00:00:00",
+            "runner": 1,
+            "runner_started": 0.0,
+            "host": "elsewhere",
+        },
+    )
     assert status.latest(tmp_path)["00_good"]["status"] == "running"
     with pytest.raises(Busy, match="by process 1 on elsewhere"):
         StatusFile(tmp_path).begin(Task(notebook("1"), tmp_path / "00_good.ipynb", {}))
 
 
 # Ends that are none
+
 
 @pytest.mark.parametrize("ending", ["import sys; sys.exit(0)", "raise SystemExit"])
 def test_a_chapter_that_ends_itself_has_not_ended_well(notebook, tmp_path, ending):
@@ -120,12 +140,15 @@ def test_what_did_not_run_to_its_end_is_neither_published_nor_reported(notebook,
 
 
 def test_an_empty_cell_need_not_be_executed():
-    cells = [{"cell_type": "code", "source": " ", "execution_count": None, "outputs": []},
-             {"cell_type": "markdown", "source": "words"}]
+    cells = [
+        {"cell_type": "code", "source": " ", "execution_count": None, "outputs": []},
+        {"cell_type": "markdown", "source": "words"},
+    ]
     assert notebooks.unexecuted(cells) == []
 
 
 # Whose code runs
+
 
 def test_code_that_lies_in_the_working_directory_is_not_run(notebook, tmp_path, monkeypatch):
     """Both processes of a chapter, and what it trains with, take their code from where it is installed."""
@@ -169,9 +192,15 @@ def test_nor_does_it_outlive_a_chapter_that_ended_well(notebook, tmp_path, desce
 
 # What an error says
 
-@pytest.mark.parametrize(("code", "said"), [
-    ("assert 1 == 2", "AssertionError: not true: 1 == 2"), ("assert 1 == 2, 'why'", "AssertionError: why"),
-    ("raise KeyboardInterrupt", "KeyboardInterrupt: raised by: raise KeyboardInterrupt")])
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("assert 1 == 2", "AssertionError: not true: 1 == 2"),
+        ("assert 1 == 2, 'why'", "AssertionError: why"),
+        ("raise KeyboardInterrupt", "KeyboardInterrupt: raised by: raise KeyboardInterrupt"),
+    ],
+)
 def test_an_error_without_words_shows_its_line(notebook, tmp_path, code, said):
     assert executed(notebook(code), tmp_path).error == said
 

@@ -77,6 +77,7 @@ def nothing_seen():
 
 # One environment
 
+
 @pytest.mark.parametrize("name", NORMALIZERS)
 @pytest.mark.parametrize("cut", [False, True])
 def test_every_episode_is_divided_by_what_the_ones_before_it_taught(name, cut):
@@ -207,9 +208,11 @@ def test_what_was_learned_can_be_saved_loaded_and_gone_on_from(tmp_path):
 
 
 def test_bad_input_gets_a_sentence():
-    for arguments, told in (({"gamma": 1.5}, "gamma must be between 0 and 1, got 1.5"),
-                            ({"normalizer": 0.99}, "normalizer must be a name, .* got 0.99"),
-                            ({"normalizer": "kalman"}, "normalizer must be one of")):
+    for arguments, told in (
+        ({"gamma": 1.5}, "gamma must be between 0 and 1, got 1.5"),
+        ({"normalizer": 0.99}, "normalizer must be a name, .* got 0.99"),
+        ({"normalizer": "kalman"}, "normalizer must be one of"),
+    ):
         with pytest.raises(ValueError, match=told):
             NormalizeReward(Script(), **arguments)
     env = NormalizeReward(Script([[1.0, float("nan")]]))
@@ -222,6 +225,7 @@ def test_bad_input_gets_a_sentence():
 
 
 # Many
+
 
 def makers(cut=False):
     """Lanes that play the same episodes, each beginning with another one."""

@@ -17,7 +17,7 @@ def blocks(name):
 
 
 PAGE = blocks("docs/wrappers.md")
-TEN_LINES, = (block for block in blocks("README.md") if "stable_baselines3" in block)
+(TEN_LINES,) = (block for block in blocks("README.md") if "stable_baselines3" in block)
 
 
 def run(code):
@@ -61,7 +61,7 @@ def test_what_is_said_to_be_kept_is_kept():
     kept = re.findall(r"`(\w+)`", row.split("|")[1])[1:]
     assert len(kept) == 8
     code = VecKScore.__init__.__code__
-    assert set(kept) <= set(code.co_varnames[:code.co_argcount])
+    assert set(kept) <= set(code.co_varnames[: code.co_argcount])
 
 
 def test_the_chapter_has_the_line_of_the_readme():
@@ -72,8 +72,11 @@ def test_the_chapter_has_the_line_of_the_readme():
 def test_what_the_readme_says_of_the_trials_is_what_was_recorded():
     """Below the ten lines: VecKScore cannot be told from VecNormalize; rewards as they are depend on the task."""
     areas = trials.read(DATA / "sb3.jsonl").pivot(index=["task", "seed"], columns="arm", values="area")
-    over = {(task, arm): stats.paired_difference(own[arm], own.vecnormalize)
-            for task, own in areas.groupby("task") for arm in ("veckscore", "buffer", "raw")}
+    over = {
+        (task, arm): stats.paired_difference(own[arm], own.vecnormalize)
+        for task, own in areas.groupby("task")
+        for arm in ("veckscore", "buffer", "raw")
+    }
     asked = [name for name in over if name[1] != "raw"]
     adjusted = dict(zip(asked, stats.adjusted([over[name][1] for name in asked]), strict=True))
     assert all(adjusted[task, "veckscore"] > stats.ALPHA for task in trials.TASKS)

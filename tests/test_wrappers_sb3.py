@@ -78,6 +78,7 @@ def nothing_seen():
 
 # Rewards: a VecNormalize
 
+
 @pytest.mark.parametrize("name", NORMALIZERS)
 @pytest.mark.parametrize("cut", [False, True])
 def test_every_episode_is_divided_by_what_the_ones_before_it_taught(name, cut):
@@ -109,8 +110,14 @@ def test_observations_are_those_of_vec_normalize(dicts):
     for _ in range(20):
         (mine, _, dones, infos), (other, _, same, others) = (env.step([0, 1]) for env in (ours, theirs))
         assert (dones == same).all()
-        pairs += [(mine, other), *((info["terminal_observation"], at_end["terminal_observation"])
-                                   for info, at_end, done in zip(infos, others, dones, strict=True) if done)]
+        pairs += [
+            (mine, other),
+            *(
+                (info["terminal_observation"], at_end["terminal_observation"])
+                for info, at_end, done in zip(infos, others, dones, strict=True)
+                if done
+            ),
+        ]
         pairs.append((ours.get_original_obs(), theirs.get_original_obs()))
     for mine, other in pairs:
         for one, same in zip(*(list(seen.values()) if dicts else [seen] for seen in (mine, other)), strict=True):
@@ -210,8 +217,16 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path):
     assert path.read_bytes() == whole and [*tmp_path.iterdir()] == [path]
 
 
-@pytest.mark.parametrize("change", [lambda whole: b"", lambda whole: whole[:200], lambda whole: b"hello",
-                                    lambda whole: b'{"scale": 1}', lambda whole: whole.replace(b"kscore", b"kscorf")])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda whole: b"",
+        lambda whole: whole[:200],
+        lambda whole: b"hello",
+        lambda whole: b'{"scale": 1}',
+        lambda whole: whole.replace(b"kscore", b"kscorf"),
+    ],
+)
 def test_a_file_that_is_damaged_or_of_another_kind_is_told(tmp_path, change):
     VecKScore(lanes(3)).save(tmp_path / "vec.pkl")
     (tmp_path / "bad.pkl").write_bytes(change((tmp_path / "vec.pkl").read_bytes()))
@@ -270,8 +285,11 @@ def test_gamma_is_checked_and_can_be_set():
 
 
 def test_processes_of_their_own_are_no_other_case():
-    env = VecKScore(make_vec_env("CartPole-v1", 2, vec_env_cls=SubprocVecEnv, env_kwargs={"max_episode_steps": 5}),
-                    normalizer=WATCHED, gamma=0.0)
+    env = VecKScore(
+        make_vec_env("CartPole-v1", 2, vec_env_cls=SubprocVecEnv, env_kwargs={"max_episode_steps": 5}),
+        normalizer=WATCHED,
+        gamma=0.0,
+    )
     env.reset()
     assert go(env, 10).dtype == np.float32 and taught() == 4 * [[1.0] * 5]  # cut off, and learned from
     env.close()
@@ -316,10 +334,12 @@ def test_learners_that_keep_rewards_for_later_scale_them_when_they_learn():
 
 # Returns and advantages: a rollout buffer
 
+
 def filled(rng, steps=30, n_envs=2, last_done=(True, False), **options):
     """A buffer of random steps, the arrays that went in, and what it was told last."""
-    buffer = NormalizedRolloutBuffer(steps, Pays().observation_space, spaces.Discrete(2), "cpu", 0.9, 0.8, n_envs,
-                                     **options)
+    buffer = NormalizedRolloutBuffer(
+        steps, Pays().observation_space, spaces.Discrete(2), "cpu", 0.9, 0.8, n_envs, **options
+    )
     return buffer, *refill(buffer, rng, last_done)
 
 
@@ -331,8 +351,14 @@ def refill(buffer, rng, last_done=(True, False)):
     last = rng.normal(size=buffer.n_envs)
     buffer.reset()
     for t in range(shape[0]):
-        buffer.add(np.zeros((shape[1], 2)), np.zeros(shape[1]), rewards[t], starts[t], torch.tensor(values[t]),
-                   torch.zeros(shape[1]))
+        buffer.add(
+            np.zeros((shape[1], 2)),
+            np.zeros(shape[1]),
+            rewards[t],
+            starts[t],
+            torch.tensor(values[t]),
+            torch.zeros(shape[1]),
+        )
     buffer.compute_returns_and_advantage(torch.tensor(last)[:, None], np.array(last_done))
     return rewards, values, starts, last
 
@@ -356,17 +382,29 @@ def pieces(starts):
 @pytest.mark.parametrize("by", ["episode", "rollout"])
 def test_returns_are_made_in_units_of_rewards_and_scored_piece_by_piece(name, by):
     rng = np.random.default_rng(0)
-    buffer = NormalizedRolloutBuffer(30, Pays().observation_space, spaces.Discrete(2), "cpu", 0.9, 0.8, 2,
-                                     normalizer=name, by=by)
+    buffer = NormalizedRolloutBuffer(
+        30, Pays().observation_space, spaces.Discrete(2), "cpu", 0.9, 0.8, 2, normalizer=name, by=by
+    )
     normalizer, centre, scale = make(name), 0.0, 1.0
     for _ in range(3):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # nobody says where time limits are: there are none
             rewards, values, starts, last = refill(buffer, rng)
-        own = [returns_by_hand(rewards[:, lane], centre + scale * values[:, lane], starts[:, lane],
-                               centre + scale * last[lane], lane == 0) for lane in range(2)]
-        series = [np.concatenate(own)] if by == "rollout" else [
-            returns[piece] for lane, returns in enumerate(own) for piece in pieces(starts[:, lane])]
+        own = [
+            returns_by_hand(
+                rewards[:, lane],
+                centre + scale * values[:, lane],
+                starts[:, lane],
+                centre + scale * last[lane],
+                lane == 0,
+            )
+            for lane in range(2)
+        ]
+        series = (
+            [np.concatenate(own)]
+            if by == "rollout"
+            else [returns[piece] for lane, returns in enumerate(own) for piece in pieces(starts[:, lane])]
+        )
         scores = []
         for returns in series:
             centres, scales = normalizer.learn(returns)
@@ -402,8 +440,9 @@ def test_without_normalizers_everything_is_as_in_stable_baselines():
         model = PPO("MlpPolicy", "CartPole-v1", n_steps=64, batch_size=32, n_epochs=2, device="cpu", seed=3, **options)
         return torch.cat([own.detach().ravel() for own in model.learn(128).policy.parameters()])
 
-    assert torch.equal(trained(), trained(rollout_buffer_class=NormalizedRolloutBuffer,
-                                          rollout_buffer_kwargs={"normalizer": None}))
+    assert torch.equal(
+        trained(), trained(rollout_buffer_class=NormalizedRolloutBuffer, rollout_buffer_kwargs={"normalizer": None})
+    )
 
 
 @pytest.mark.parametrize("normalizer", [None, "episode"])
@@ -415,18 +454,27 @@ def test_advantages_have_a_normalizer_of_their_own(normalizer, by):
     buffer, running = with_one[0], make("running")
     for lane in range(2):
         for piece in pieces(starts[:, lane]) if by == "episode" else [slice(None)]:
-            np.testing.assert_allclose(buffer.advantages[piece, lane], running(without.advantages[piece, lane]),
-                                       rtol=1e-3, atol=1e-5)
+            np.testing.assert_allclose(
+                buffer.advantages[piece, lane], running(without.advantages[piece, lane]), rtol=1e-3, atol=1e-5
+            )
     np.testing.assert_array_equal(buffer.returns, without.returns)
 
 
 def limited(steps, v=0.5, callback=None, normalizer=None, state=None, cut=True, algorithm=PPO):
     """Let a model with a critic that says `v` of every state play steps that pay 1; return its buffer."""
     sizes = {"batch_size": steps, "n_epochs": 1} if algorithm is PPO else {}
-    model = algorithm("MlpPolicy", lanes(4, cut=cut, alike=True), n_steps=steps, gamma=0.5, gae_lambda=1.0,
-                      device="cpu", rollout_buffer_class=NormalizedRolloutBuffer, seed=0,
-                      rollout_buffer_kwargs={"normalizer": normalizer or {"name": "outside:Fixed", "centre": 3.0,
-                                                                          "width": 2.0}}, **sizes)
+    model = algorithm(
+        "MlpPolicy",
+        lanes(4, cut=cut, alike=True),
+        n_steps=steps,
+        gamma=0.5,
+        gae_lambda=1.0,
+        device="cpu",
+        rollout_buffer_class=NormalizedRolloutBuffer,
+        seed=0,
+        rollout_buffer_kwargs={"normalizer": normalizer or {"name": "outside:Fixed", "centre": 3.0, "width": 2.0}},
+        **sizes,
+    )
     with torch.no_grad():
         model.policy.value_net.weight.zero_()
         model.policy.value_net.bias.fill_(v)
@@ -487,8 +535,16 @@ class Stops(BaseCallback):
 
 
 def test_what_was_said_of_an_unfinished_rollout_does_not_count_for_the_next():
-    model = A2C("MlpPolicy", lanes(4, cut=True, alike=True), n_steps=6, gamma=0.5, device="cpu", seed=0,
-                rollout_buffer_class=NormalizedRolloutBuffer, rollout_buffer_kwargs={"normalizer": "outside:Fixed"})
+    model = A2C(
+        "MlpPolicy",
+        lanes(4, cut=True, alike=True),
+        n_steps=6,
+        gamma=0.5,
+        device="cpu",
+        seed=0,
+        rollout_buffer_class=NormalizedRolloutBuffer,
+        rollout_buffer_kwargs={"normalizer": "outside:Fixed"},
+    )
     model.rollout_buffer.load_state_dict(STATE)
     model.learn(6, callback=[KeepScores(), Stops(4)])  # the fourth step is cut off, and never comes to the buffer
     with warnings.catch_warnings():
@@ -507,8 +563,11 @@ def test_who_stops_saying_where_time_limits_are_is_warned():
 
 def test_models_that_are_made_alike_do_not_learn_from_each_other():
     normalizer = make("running")
-    options = {"device": "cpu", "rollout_buffer_class": NormalizedRolloutBuffer,
-               "rollout_buffer_kwargs": {"normalizer": normalizer, "advantage_normalizer": normalizer}}
+    options = {
+        "device": "cpu",
+        "rollout_buffer_class": NormalizedRolloutBuffer,
+        "rollout_buffer_kwargs": {"normalizer": normalizer, "advantage_normalizer": normalizer},
+    }
     first = A2C("MlpPolicy", lanes(4), **options).learn(5, callback=KeepScores())
     second = A2C("MlpPolicy", lanes(4), **options)
     assert first.rollout_buffer.normalizer.count == first.rollout_buffer.advantage_normalizer.count == 5
@@ -516,23 +575,45 @@ def test_models_that_are_made_alike_do_not_learn_from_each_other():
 
 
 def test_every_stretch_of_an_episode_is_a_series():
-    model = PPO("MlpPolicy", lanes(4, 3, alike=True), n_steps=6, batch_size=12, n_epochs=1, gamma=0.0, gae_lambda=1.0,
-                device="cpu", rollout_buffer_class=NormalizedRolloutBuffer,
-                rollout_buffer_kwargs={"normalizer": WATCHED})
+    model = PPO(
+        "MlpPolicy",
+        lanes(4, 3, alike=True),
+        n_steps=6,
+        batch_size=12,
+        n_epochs=1,
+        gamma=0.0,
+        gae_lambda=1.0,
+        device="cpu",
+        rollout_buffer_class=NormalizedRolloutBuffer,
+        rollout_buffer_kwargs={"normalizer": WATCHED},
+    )
     model.learn(24, callback=KeepScores())
     assert [series for _, series in Watching.seen] == [
-        [1.0] * n for n in (4, 2, 3, 3, 2, 4, 3, 3)]  # what is left of an episode goes on in the next rollout
+        [1.0] * n for n in (4, 2, 3, 3, 2, 4, 3, 3)
+    ]  # what is left of an episode goes on in the next rollout
 
 
-@pytest.mark.parametrize("algorithm, options", [
-    (PPO, {"normalizer": "episode", "advantage_normalizer": "zscore"}),
-    (PPO, {"normalizer": {"name": "kscore", "variant": "adaptive", "Q": 0.01, "R": 0.1}}),
-    (PPO, {"normalizer": None, "advantage_normalizer": "episode"}),
-    (A2C, {"normalizer": "running", "by": "rollout"}), (A2C, {"normalizer": "popart", "by": "rollout"})])
+@pytest.mark.parametrize(
+    "algorithm, options",
+    [
+        (PPO, {"normalizer": "episode", "advantage_normalizer": "zscore"}),
+        (PPO, {"normalizer": {"name": "kscore", "variant": "adaptive", "Q": 0.01, "R": 0.1}}),
+        (PPO, {"normalizer": None, "advantage_normalizer": "episode"}),
+        (A2C, {"normalizer": "running", "by": "rollout"}),
+        (A2C, {"normalizer": "popart", "by": "rollout"}),
+    ],
+)
 def test_real_training_with_normalized_returns(algorithm, options, tmp_path):
     sizes = {"n_steps": 64, "batch_size": 64, "n_epochs": 2, "normalize_advantage": False} if algorithm is PPO else {}
-    model = algorithm("MlpPolicy", make_vec_env("CartPole-v1", 2, seed=0), device="cpu", seed=0, **sizes,
-                      rollout_buffer_class=NormalizedRolloutBuffer, rollout_buffer_kwargs=options)
+    model = algorithm(
+        "MlpPolicy",
+        make_vec_env("CartPole-v1", 2, seed=0),
+        device="cpu",
+        seed=0,
+        **sizes,
+        rollout_buffer_class=NormalizedRolloutBuffer,
+        rollout_buffer_kwargs=options,
+    )
     model.learn(256, callback=CallbackList([KeepScores()]))
     buffer, kept = model.rollout_buffer, model.rollout_scores
     assert np.isfinite(buffer.returns).all() and np.isfinite(buffer.advantages).all()
@@ -547,8 +628,16 @@ def test_real_training_with_normalized_returns(algorithm, options, tmp_path):
 
 
 def test_a_buffer_that_has_a_state_is_not_overwritten_by_what_was_kept():
-    model = PPO("MlpPolicy", lanes(4), n_steps=8, batch_size=8, n_epochs=1, device="cpu",
-                rollout_buffer_class=NormalizedRolloutBuffer, rollout_buffer_kwargs={"normalizer": "running"})
+    model = PPO(
+        "MlpPolicy",
+        lanes(4),
+        n_steps=8,
+        batch_size=8,
+        n_epochs=1,
+        device="cpu",
+        rollout_buffer_class=NormalizedRolloutBuffer,
+        rollout_buffer_kwargs={"normalizer": "running"},
+    )
     model.learn(8, callback=KeepScores())
     model.rollout_buffer.load_state_dict(model.rollout_scores | {"centre": 5.0})
     model.learn(0, callback=KeepScores())
@@ -556,9 +645,17 @@ def test_a_buffer_that_has_a_state_is_not_overwritten_by_what_was_kept():
 
 
 def test_observations_that_are_dicts():
-    model = PPO("MultiInputPolicy", lanes(4, 3, dicts=True), n_steps=16, batch_size=16, n_epochs=1, device="cpu",
-                seed=0, rollout_buffer_class=NormalizedDictRolloutBuffer,
-                rollout_buffer_kwargs={"normalizer": "episode"}).learn(64, callback=KeepScores())
+    model = PPO(
+        "MultiInputPolicy",
+        lanes(4, 3, dicts=True),
+        n_steps=16,
+        batch_size=16,
+        n_epochs=1,
+        device="cpu",
+        seed=0,
+        rollout_buffer_class=NormalizedDictRolloutBuffer,
+        rollout_buffer_kwargs={"normalizer": "episode"},
+    ).learn(64, callback=KeepScores())
     assert model.rollout_buffer.normalizer.episodes > 8
 
 
@@ -579,15 +676,24 @@ def test_a_frozen_normalizer_goes_on_scoring_and_what_was_learned_survives_json(
     assert buffer.state_dict() | learned == buffer.state_dict() and np.isfinite(buffer.advantages).all()
 
 
-@pytest.mark.parametrize("change", [{"scale": 0.0}, {"centre": float("nan")}, {"normalizer": None},
-                                    {"normalizer": {"count": -1, "mean": 0.0, "var": 1.0}},
-                                    {"advantage_normalizer": {"count": 1.0}}, {"advantage_normalizer": None},
-                                    {"more": 1}])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"scale": 0.0},
+        {"centre": float("nan")},
+        {"normalizer": None},
+        {"normalizer": {"count": -1, "mean": 0.0, "var": 1.0}},
+        {"advantage_normalizer": {"count": 1.0}},
+        {"advantage_normalizer": None},
+        {"more": 1},
+    ],
+)
 def test_a_bad_state_changes_nothing_and_is_told(change):
     buffer, *_ = filled(np.random.default_rng(7), normalizer="running", advantage_normalizer="ema")
     before = copy.deepcopy(buffer.state_dict())
-    fresh = NormalizedRolloutBuffer(2, Pays().observation_space, spaces.Discrete(2), "cpu", normalizer="running",
-                                    advantage_normalizer="ema").state_dict()
+    fresh = NormalizedRolloutBuffer(
+        2, Pays().observation_space, spaces.Discrete(2), "cpu", normalizer="running", advantage_normalizer="ema"
+    ).state_dict()
     with pytest.raises(ValueError, match="state"):
         buffer.load_state_dict(fresh | change)
     with pytest.raises(ValueError, match="state must have the keys"):
@@ -602,8 +708,11 @@ def test_values_of_outputs_are_told():
 
 def test_bad_input_gets_a_sentence():
     space = Pays().observation_space
-    for options, told in (({"by": "step"}, "by must be one of 'episode', 'rollout', got 'step'"),
-                          ({"normalizer": "z"}, "normalizer must be one of"), ({"normalizer": 3}, "must be a name")):
+    for options, told in (
+        ({"by": "step"}, "by must be one of 'episode', 'rollout', got 'step'"),
+        ({"normalizer": "z"}, "normalizer must be one of"),
+        ({"normalizer": 3}, "must be a name"),
+    ):
         with pytest.raises(ValueError, match=told):
             NormalizedRolloutBuffer(2, space, spaces.Discrete(2), "cpu", **options)
     with pytest.raises(ValueError, match="KeepScores must be used with .* got RolloutBuffer"):
@@ -615,8 +724,9 @@ def test_bad_input_gets_a_sentence():
 
 
 def test_returns_that_are_not_finite_teach_nothing():
-    buffer = NormalizedRolloutBuffer(1, Pays().observation_space, spaces.Discrete(2), "cpu", n_envs=2,
-                                     normalizer="running")
+    buffer = NormalizedRolloutBuffer(
+        1, Pays().observation_space, spaces.Discrete(2), "cpu", n_envs=2, normalizer="running"
+    )
     buffer.add(np.zeros((2, 2)), np.zeros(2), np.array([1.0, np.nan]), np.ones(2), torch.ones(2), torch.zeros(2))
     before = buffer.state_dict()
     with pytest.raises(ValueError, match=r"returns must be finite .* got nan at index \(0, 1\)"):

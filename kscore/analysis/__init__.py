@@ -1,7 +1,7 @@
 """Numbers out of runs: censored times, intervals, tests, comparisons, verdicts on the paper's claims.
 
-    >>> from kscore import analysis, study
-    >>> analysis.against(study.runs(study.part("cartpole_ppo")), "zscore")
+>>> from kscore import analysis, study
+>>> analysis.against(study.runs(study.part("cartpole_ppo")), "zscore")
 """
 
 from kscore.analysis.claims import published
@@ -29,6 +29,27 @@ from kscore.analysis.comparisons import (
 )
 from kscore.study.records import CRITERIA
 
-__all__ = ["CRITERIA", "WINDOW", "against", "areas", "best", "by_criterion", "compare", "compare_areas", "curves",
-           "delicate", "differences", "early", "pair", "published", "rankings", "restricted_means", "stabilities",
-           "step_times", "summary", "survivals", "times", "trend"]
+__all__ = [
+    "CRITERIA",
+    "WINDOW",
+    "against",
+    "areas",
+    "best",
+    "by_criterion",
+    "compare",
+    "compare_areas",
+    "curves",
+    "delicate",
+    "differences",
+    "early",
+    "pair",
+    "published",
+    "rankings",
+    "restricted_means",
+    "stabilities",
+    "step_times",
+    "summary",
+    "survivals",
+    "times",
+    "trend",
+]

@@ -74,11 +74,12 @@ def columns(episodes: Sequence[np.ndarray], keep: int) -> np.ndarray:
     """Return the first steps of series of any length side by side, (keep, episodes), NaN after the end of each."""
     table = np.full((keep, len(episodes)), np.nan)
     for column, series in zip(table.T, episodes, strict=True):
-        column[:len(series)] = series[:keep]
+        column[: len(series)] = series[:keep]
     return table
 
 
 # LunarLander
+
 
 def lander(episodes: int, seed: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Play LunarLander with random actions; return the gradient and the returns of every episode, (time,) each.

@@ -47,8 +47,12 @@ def judge(claims: pd.DataFrame, runs: Runs, readings: Sequence[str] = READINGS) 
     plain = {cell: evidence(claims.loc[cell[0]], cell[1], runs) for cell in cells if claims.kind[cell[0]] != "summary"}
     adjusted = _adjusted({cell: found.p for cell, found in plain.items()})
     verdict = {cell: found.verdict(adjusted[cell]) for cell, found in plain.items()}
-    words = {cell: found.words + (f", {_p(adjusted[cell], 'q')}" if found.p == found.p else "")
-             + (found.power() if verdict[cell] == Verdict.UNTOLD else "") for cell, found in plain.items()}
+    words = {
+        cell: found.words
+        + (f", {_p(adjusted[cell], 'q')}" if found.p == found.p else "")
+        + (found.power() if verdict[cell] == Verdict.UNTOLD else "")
+        for cell, found in plain.items()
+    }
     for claim, reading in (cell for cell in cells if cell not in plain):
         parts = claims.loc[claim, reading].split()
         verdict[claim, reading] = verdicts.together(verdict[part, reading] for part in parts)
@@ -63,8 +67,9 @@ def judge(claims: pd.DataFrame, runs: Runs, readings: Sequence[str] = READINGS) 
 def _adjusted(pvalues: dict) -> dict:
     """Adjust the p-values of those that have one over their family."""
     family = [cell for cell, p in pvalues.items() if p == p]
-    return dict.fromkeys(pvalues, np.nan) | dict(zip(family, stats.adjusted([pvalues[cell] for cell in family]),
-                                                    strict=True))
+    return dict.fromkeys(pvalues, np.nan) | dict(
+        zip(family, stats.adjusted([pvalues[cell] for cell in family]), strict=True)
+    )
 
 
 def evidence(claim: pd.Series, reading: str, runs: Runs) -> Evidence:
@@ -78,9 +83,12 @@ def _ranking(pairing: Pairing, runs: pd.DataFrame, _: object) -> Evidence:
     a, b = (comparisons.times(runs, arm, pairing.criterion) for arm in pairing.arms)
     informed = verdicts.informed(a, b)
     few = "" if informed else f", {a.arrived.sum()} and {b.arrived.sum()} arrived"
-    return Evidence(f"factor {found.factor:.2f}, n = {found.n}{few}, {_p(found.p)}",
-                    partial(verdicts.ranking, found.factor, informed=informed), found.p,
-                    lambda: _power(stats.detectable(b)))
+    return Evidence(
+        f"factor {found.factor:.2f}, n = {found.n}{few}, {_p(found.p)}",
+        partial(verdicts.ranking, found.factor, informed=informed),
+        found.p,
+        lambda: _power(stats.detectable(b)),
+    )
 
 
 def _power(factor: float) -> str:
@@ -100,14 +108,19 @@ def _number(pairing: Pairing, runs: pd.DataFrame, published: float) -> Evidence:
     low, middle, high = np.quantile(np.where(times.arrived, times.time, np.inf), [0.025, 0.5, 0.975], method="nearest")
     spread = f"median {middle:.0f}, middle 95 % from {low:.0f} to {high:.0f}".replace("inf", "beyond the cap")
     spread = "over 95 % beyond the cap" if np.isinf(low) else spread
-    return Evidence(f"{spread}, n = {len(times.time)}, position {_p(stats.position(published, times))}",
-                    lambda _: verdicts.number(published, times, earliest=comparisons.WINDOW))
+    return Evidence(
+        f"{spread}, n = {len(times.time)}, position {_p(stats.position(published, times))}",
+        lambda _: verdicts.number(published, times, earliest=comparisons.WINDOW),
+    )
 
 
 def _stability(pairing: Pairing, runs: pd.DataFrame, _: object) -> Evidence:
     found = comparisons.compare(runs, *pairing.arms, pairing.criterion)
-    return Evidence(f"steadier with probability {found.steadier:.2f}, n = {found.n}, {_p(found.steadier_p)}",
-                    partial(verdicts.steadier, found.steadier), found.steadier_p)
+    return Evidence(
+        f"steadier with probability {found.steadier:.2f}, n = {found.n}, {_p(found.steadier_p)}",
+        partial(verdicts.steadier, found.steadier),
+        found.steadier_p,
+    )
 
 
 def _early(pairing: Pairing, runs: pd.DataFrame, _: object) -> Evidence:
@@ -116,8 +129,9 @@ def _early(pairing: Pairing, runs: pd.DataFrame, _: object) -> Evidence:
     ahead = stats.lower(b, a)
     interval = stats.bootstrap(lambda w: stats.average(ahead, w), len(ahead))
     p = stats.signed_rank(a - b)
-    return Evidence(f"ahead with probability {interval:.2f}, n = {interval.n}, {_p(p)}",
-                    partial(verdicts.steadier, interval), p)
+    return Evidence(
+        f"ahead with probability {interval:.2f}, n = {interval.n}, {_p(p)}", partial(verdicts.steadier, interval), p
+    )
 
 
 def _trend(pairing: Pairing, runs: pd.DataFrame, _: object) -> Evidence:
@@ -125,8 +139,14 @@ def _trend(pairing: Pairing, runs: pd.DataFrame, _: object) -> Evidence:
     return Evidence(f"mean τ {tau:.2f}, n = {tau.n}, {_p(p)}", partial(verdicts.trend, tau), p)
 
 
-KINDS = {"ranking": _ranking, "size": _size, "number": _number, "stability": _stability, "early": _early,
-         "trend": _trend}
+KINDS = {
+    "ranking": _ranking,
+    "size": _size,
+    "number": _number,
+    "stability": _stability,
+    "early": _early,
+    "trend": _trend,
+}
 
 
 def _p(value: float, name: str = "p") -> str:

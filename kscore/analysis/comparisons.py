@@ -1,6 +1,6 @@
 """From the frame of a study to statistics: what each arm did, and how two arms compare.
 
-    >>> compare(study.runs(study.part("cartpole_ppo")), "adaptive_refit", "zscore").factor
+>>> compare(study.runs(study.part("cartpole_ppo")), "adaptive_refit", "zscore").factor
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -33,10 +33,13 @@ def step_times(runs: pd.DataFrame, arm: object) -> Times:
     chosen = _of(runs, arm)
     earned = np.concatenate([*chosen.train_returns])
     if np.any((earned < 1) | (earned % 1 > 0)):
-        raise ValueError("runs must be of a task that pays 1 per step, got a return of "
-                         f"{earned[(earned < 1) | (earned % 1 > 0)][0]:g}")
-    taken = [returns[:episodes].sum() for returns, episodes
-             in zip(chosen.train_returns, chosen.evaluation, strict=True)]
+        raise ValueError(
+            "runs must be of a task that pays 1 per step, got a return of "
+            f"{earned[(earned < 1) | (earned % 1 > 0)][0]:g}"
+        )
+    taken = [
+        returns[:episodes].sum() for returns, episodes in zip(chosen.train_returns, chosen.evaluation, strict=True)
+    ]
     return Times(np.array(taken), chosen.evaluation_arrived.to_numpy())
 
 
@@ -58,18 +61,26 @@ def curves(runs: pd.DataFrame, arm: object, *, smooth: int = WINDOW) -> np.ndarr
     The first ones are means of fewer. A run that stopped goes on at the mean of its last window.
     """
     chosen = _of(runs, arm)
-    found = np.array([stats.carried_on(returns, most, WINDOW)
-                      for returns, most in zip(chosen.eval_returns, chosen.cap // chosen.every, strict=True)])
+    found = np.array(
+        [
+            stats.carried_on(returns, most, WINDOW)
+            for returns, most in zip(chosen.eval_returns, chosen.cap // chosen.every, strict=True)
+        ]
+    )
     for curve, returns in zip(found, chosen.eval_returns, strict=True):
-        curve[:len(returns)] = pd.Series(returns).rolling(smooth, min_periods=1).mean()
+        curve[: len(returns)] = pd.Series(returns).rolling(smooth, min_periods=1).mean()
     return found
 
 
 def areas(runs: pd.DataFrame, arm: object) -> np.ndarray:
     """Return the mean evaluation return of each run of an arm, over all episodes up to the cap."""
     chosen = _of(runs, arm)
-    return np.array([stats.area(returns, most, WINDOW)
-                     for returns, most in zip(chosen.eval_returns, chosen.cap // chosen.every, strict=True)])
+    return np.array(
+        [
+            stats.area(returns, most, WINDOW)
+            for returns, most in zip(chosen.eval_returns, chosen.cap // chosen.every, strict=True)
+        ]
+    )
 
 
 def stabilities(runs: pd.DataFrame, arm: object) -> np.ndarray:
@@ -79,7 +90,7 @@ def stabilities(runs: pd.DataFrame, arm: object) -> np.ndarray:
 
 def early(runs: pd.DataFrame, arm: object, episodes: int = 50) -> np.ndarray:
     """Return the mean evaluation return of each run of an arm over its first episodes."""
-    return curves(runs, arm, smooth=1)[:, :max(episodes // _of(runs, arm).every.iloc[0], 1)].mean(axis=1)
+    return curves(runs, arm, smooth=1)[:, : max(episodes // _of(runs, arm).every.iloc[0], 1)].mean(axis=1)
 
 
 def summary(runs: pd.DataFrame, criterion: str = "evaluation") -> pd.DataFrame:
@@ -91,7 +102,9 @@ def _summary(runs: pd.DataFrame, arm: object, criterion: str) -> dict:
     arrivals, cap, n = times(runs, arm, criterion), int(_of(runs, arm).cap.iloc[0]), len(_of(runs, arm))
     area, spread = areas(runs, arm), stabilities(runs, arm)
     return {
-        "runs": n, "arrived": int(arrivals.arrived.sum()), "diverged": int((_of(runs, arm).status == "diverged").sum()),
+        "runs": n,
+        "arrived": int(arrivals.arrived.sum()),
+        "diverged": int((_of(runs, arm).status == "diverged").sum()),
         "restricted mean": stats.bootstrap(lambda w: stats.restricted_mean(arrivals, cap, w), n),
         "median": stats.bootstrap(lambda w: stats.median(arrivals, w), n),
         "mean evaluation return": stats.bootstrap(lambda w: stats.average(area, w), n),
@@ -130,8 +143,9 @@ def same_seeds(runs: pd.DataFrame, arms: Iterable[object]) -> int:
         raise ValueError(f"arm {first[0]!r} must have one run of each seed, got {first[1]}")
     for arm, seeds in others:
         if seeds != first[1] or not seeds:
-            raise ValueError(f"arms {first[0]!r} and {arm!r} must have runs of the same seeds, "
-                             f"got {first[1]} and {seeds}")
+            raise ValueError(
+                f"arms {first[0]!r} and {arm!r} must have runs of the same seeds, got {first[1]} and {seeds}"
+            )
     return len(first[1])
 
 
@@ -161,15 +175,23 @@ def compare(runs: pd.DataFrame, a: object, b: object, criterion: str = "evaluati
     cap = int(_of(runs, a).cap.iloc[0])
     for arm, found in ((a, first), (b, second)):
         if np.any(found.time[~found.arrived] != cap):
-            raise ValueError(f"runs of arm {arm!r} must have been watched for the {criterion} criterion up to the cap "
-                             f"of {cap} episodes, got one that stopped at {found.time[~found.arrived].min()}")
+            raise ValueError(
+                f"runs of arm {arm!r} must have been watched for the {criterion} criterion up to the cap "
+                f"of {cap} episodes, got one that stopped at {found.time[~found.arrived].min()}"
+            )
     spread_a, spread_b = stabilities(runs, a), stabilities(runs, b)
     steadier = stats.lower(spread_a, spread_b)
     return Comparison(
-        a, b, n, stats.bootstrap(lambda w: stats.improvement(first, second, cap, w), n), stats.logrank(first, second),
+        a,
+        b,
+        n,
+        stats.bootstrap(lambda w: stats.improvement(first, second, cap, w), n),
+        stats.logrank(first, second),
         stats.bootstrap(lambda w: stats.probability_faster(first, second, w), n),
-        stats.bootstrap(lambda w: stats.average(steadier, w), n), stats.signed_rank(spread_a - spread_b),
-        (int(first.arrived.sum()), int(second.arrived.sum())))
+        stats.bootstrap(lambda w: stats.average(steadier, w), n),
+        stats.signed_rank(spread_a - spread_b),
+        (int(first.arrived.sum()), int(second.arrived.sum())),
+    )
 
 
 def rankings(compared: Mapping[object, Comparison], adjusted: Sequence[float] | None = None) -> pd.DataFrame:
@@ -178,17 +200,26 @@ def rankings(compared: Mapping[object, Comparison], adjusted: Sequence[float] | 
     The p-values are adjusted over the rows of this table, unless those adjusted over a larger family are given.
     """
     qs = stats.adjusted([one.p for one in compared.values()]) if adjusted is None else adjusted
-    rows = [{"arrived": " and ".join(map(str, one.arrived)), "factor": one.factor, "adjusted p": float(q),
-             "verdict": verdicts.ranking(one.factor, q, informed=one.informed)}
-            for one, q in zip(compared.values(), qs, strict=True)]
+    rows = [
+        {
+            "arrived": " and ".join(map(str, one.arrived)),
+            "factor": one.factor,
+            "adjusted p": float(q),
+            "verdict": verdicts.ranking(one.factor, q, informed=one.informed),
+        }
+        for one, q in zip(compared.values(), qs, strict=True)
+    ]
     return pd.DataFrame(rows, index=pd.Index(compared), columns=["arrived", "factor", "adjusted p", "verdict"])
 
 
 def delicate(compared: Mapping[object, Comparison]) -> list:
     """Return the names of the comparisons whose verdict in `rankings` hangs by a thread."""
     qs = rankings(compared)["adjusted p"]
-    return [name for (name, one), q in zip(compared.items(), qs, strict=True)
-            if verdicts.delicate(one.factor, q, informed=one.informed)]
+    return [
+        name
+        for (name, one), q in zip(compared.items(), qs, strict=True)
+        if verdicts.delicate(one.factor, q, informed=one.informed)
+    ]
 
 
 class Difference(NamedTuple):
@@ -213,13 +244,16 @@ def differences(compared: Mapping[object, Difference], adjusted: Sequence[float]
     The p-values are adjusted over the rows of this table, unless those adjusted over a larger family are given.
     """
     qs = stats.adjusted([one.p for one in compared.values()]) if adjusted is None else adjusted
-    rows = [{"difference": one.difference, "adjusted p": float(q), "verdict": verdicts.difference(one.difference, q)}
-            for one, q in zip(compared.values(), qs, strict=True)]
+    rows = [
+        {"difference": one.difference, "adjusted p": float(q), "verdict": verdicts.difference(one.difference, q)}
+        for one, q in zip(compared.values(), qs, strict=True)
+    ]
     return pd.DataFrame(rows, index=pd.Index(compared))
 
 
-def against(runs: pd.DataFrame, baseline: object, arms: Iterable[object] | None = None,
-            criterion: str = "evaluation") -> pd.DataFrame:
+def against(
+    runs: pd.DataFrame, baseline: object, arms: Iterable[object] | None = None, criterion: str = "evaluation"
+) -> pd.DataFrame:
     """Return a row for each arm against the baseline; the p-values are adjusted over the rows of this table."""
     arms = [arm for arm in (runs.arm.unique() if arms is None else arms) if arm != baseline]
     if not arms:
@@ -237,11 +271,14 @@ def pair(runs: pd.DataFrame, a: object, b: object) -> pd.DataFrame:
 
 def by_criterion(runs: pd.DataFrame, pairs: Mapping[str, tuple[object, object]]) -> pd.DataFrame:
     """Return a row for each named pair of arms and each criterion; the p-values are not adjusted."""
-    return _table({(name, criterion): compare(runs, *pair, criterion) for name, pair in pairs.items()
-                   for criterion in CRITERIA}).rename_axis(["pair", "returns"])
+    return _table(
+        {(name, criterion): compare(runs, *pair, criterion) for name, pair in pairs.items() for criterion in CRITERIA}
+    ).rename_axis(["pair", "returns"])
 
 
 def _table(found: Mapping[object, Comparison]) -> pd.DataFrame:
-    rows = [{"factor": c.factor, "log-rank p": c.p, "probability faster": c.wins, "probability steadier": c.steadier}
-            for c in found.values()]
+    rows = [
+        {"factor": c.factor, "log-rank p": c.p, "probability faster": c.wins, "probability steadier": c.steadier}
+        for c in found.values()
+    ]
     return pd.DataFrame(rows, index=pd.Index(found))

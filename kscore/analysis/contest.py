@@ -62,10 +62,16 @@ def common_settings(means: Means) -> dict[str, Setting]:
     """Return each arm's better setting at the one rate that is best on the average of all arms."""
     rates = sorted({setting.rate for own in means.values() for setting in own})
     _check_rates(means, rates)
-    at_rate = {rate: {arm: _best({setting: mean for setting, mean in own.items() if setting.rate == rate})
-                      for arm, own in means.items()} for rate in rates}
-    averages = {rate: np.mean([means[arm][setting] for arm, setting in chosen.items()])
-                for rate, chosen in at_rate.items()}
+    at_rate = {
+        rate: {
+            arm: _best({setting: mean for setting, mean in own.items() if setting.rate == rate})
+            for arm, own in means.items()
+        }
+        for rate in rates
+    }
+    averages = {
+        rate: np.mean([means[arm][setting] for arm, setting in chosen.items()]) for rate, chosen in at_rate.items()
+    }
     return at_rate[min(averages, key=averages.get)]
 
 
@@ -100,8 +106,12 @@ def sensitivities(grids: Mapping[str, pd.DataFrame], cap: float) -> dict[str, In
     found = {}
     for arm in next(iter(drawn.values())):
         settings = sorted({setting for cell in drawn.values() for setting in cell[arm]})
-        table = np.array([[cell[arm].get(setting, cell[arm].get(Setting(setting.rate))) for setting in settings]
-                          for cell in drawn.values()])  # (cells, settings, draws)
+        table = np.array(
+            [
+                [cell[arm].get(setting, cell[arm].get(Setting(setting.rate))) for setting in settings]
+                for cell in drawn.values()
+            ]
+        )  # (cells, settings, draws)
         found[arm] = _interval((table.mean(axis=0).min(axis=0) - table.min(axis=1).mean(axis=0)) / cap, n)
     return found
 
@@ -135,11 +145,17 @@ def standings(cells: Mapping[str, Mapping[str, Times]], caps: Mapping[str, float
         ranks.append(rankdata([stats.restricted_mean(cell[arm], caps[name], counts) for arm in arms], axis=0))
     mean = np.mean(ranks, axis=0)  # (arms, draws)
     first = mean[:, 1:] == mean[:, 1:].min(axis=0)
-    return pd.DataFrame({"mean rank": [_interval(own, len(cells)) for own in mean],
-                         "probability of being best": (first / first.sum(axis=0)).mean(axis=1)}, index=arms)
+    return pd.DataFrame(
+        {
+            "mean rank": [_interval(own, len(cells)) for own in mean],
+            "probability of being best": (first / first.sum(axis=0)).mean(axis=1),
+        },
+        index=arms,
+    )
 
 
 # What makes no contest
+
 
 def _seeds(runs: pd.DataFrame) -> int:
     """Return how many seeds the arms have; refuse arms that have not the same ones."""
@@ -162,14 +178,17 @@ def _check_rates(means: Means, rates: Collection[float]) -> None:
 
 def _check_grids(drawn: Mapping[str, Mapping[str, Mapping[Setting, np.ndarray]]]) -> None:
     if len({frozenset(cell) for cell in drawn.values()}) != 1:
-        raise ValueError("grids must have the same arms in every cell, got "
-                         + "; ".join(f"{name}: {', '.join(cell)}" for name, cell in drawn.items()))
+        raise ValueError(
+            "grids must have the same arms in every cell, got "
+            + "; ".join(f"{name}: {', '.join(cell)}" for name, cell in drawn.items())
+        )
     for arm in next(iter(drawn.values())):
         settings = {setting for cell in drawn.values() for setting in cell[arm]}
         for name, cell in drawn.items():
             if missing := {one for one in settings if not {one, Setting(one.rate)} & set(cell[arm])}:
-                raise ValueError(f"grids must have every arm at the same rates, got no {arm!r} at "
-                                 f"{min(missing).rate:g} in {name!r}")
+                raise ValueError(
+                    f"grids must have every arm at the same rates, got no {arm!r} at {min(missing).rate:g} in {name!r}"
+                )
 
 
 def _check_cells(cells: Mapping[str, Mapping[str, Times]], caps: Mapping[str, float]) -> None:
@@ -179,7 +198,8 @@ def _check_cells(cells: Mapping[str, Mapping[str, Times]], caps: Mapping[str, fl
     for name, cell in cells.items():
         checks.choice("cell of caps", name, caps)
         if set(cell) != set(arms):
-            raise ValueError(f"cells must have the same arms each, got {', '.join(cell)} in {name!r} "
-                             f"beside {', '.join(arms)}")
+            raise ValueError(
+                f"cells must have the same arms each, got {', '.join(cell)} in {name!r} beside {', '.join(arms)}"
+            )
         if len(lengths := {len(times.time) for times in cell.values()}) != 1:
             raise ValueError(f"cells must have as many runs of every arm, got {sorted(lengths)} in {name!r}")

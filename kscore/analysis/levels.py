@@ -74,6 +74,7 @@ class Innovations(NamedTuple):
 
 # The models
 
+
 def local_level(z: np.ndarray, ratio: float | np.ndarray) -> Innovations:
     """Return the innovations of the local level (P1) with Q/R = ratio; a ratio of 0 is the running mean."""
     ratio = np.asarray(ratio, float)
@@ -96,8 +97,9 @@ def moving_average(z: np.ndarray, forgetting: float | np.ndarray) -> Innovations
     return _judged(missed, [np.ones(forgetting.shape)] * len(missed))
 
 
-def sloped(z: np.ndarray, ratio: float | np.ndarray, slope_ratio: float | np.ndarray, *,
-           flat: bool = False) -> Innovations:
+def sloped(
+    z: np.ndarray, ratio: float | np.ndarray, slope_ratio: float | np.ndarray, *, flat: bool = False
+) -> Innovations:
     """Return the innovations of level plus slope, with the variances of both drifts over R.
 
     The first two values set both: level z_1 with variance 1, slope z_1 - z_0 with variance 2 + Q + Q_slope, and the
@@ -143,10 +145,11 @@ def carried_belief(lengths: np.ndarray, Q: float, R: float, gamma: float = 0.99)
 
 
 def _judged(missed: list, variance: list) -> Innovations:
-    return Innovations(np.array(missed[SKIPPED - 1:]), np.array(variance[SKIPPED - 1:]))
+    return Innovations(np.array(missed[SKIPPED - 1 :]), np.array(variance[SKIPPED - 1 :]))
 
 
 # Fits
+
 
 class Fit(NamedTuple):
     """A model at its most likely parameters."""
@@ -183,7 +186,9 @@ def _most_likely(model: Callable[..., Innovations], z: np.ndarray, *grids: np.nd
         tried = [axis.ravel() for axis in np.meshgrid(*grids, indexing="ij")]
         best = int(np.argmax(model(z, *tried).likelihood))
         chosen = [float(axis[best]) for axis in tried]
-        grids = [np.minimum(value * np.exp(step * FINER), most) for value, step, most
-                 in zip(chosen, steps, highest, strict=True)]
+        grids = [
+            np.minimum(value * np.exp(step * FINER), most)
+            for value, step, most in zip(chosen, steps, highest, strict=True)
+        ]
         steps = [step * (FINER[1] - FINER[0]) for step in steps]
     return Fit(tuple(chosen), model(z, *chosen))

@@ -21,8 +21,11 @@ WINDOWS = (10, 25)  # of returns that have to reach the threshold; runs stop at 
 
 RANKINGS: dict[str, dict[str, str]] = {
     "Actor-critic, CartPole": {"with a critic": "cartpole_actor_critic", "without": "cartpole_reinforce"},
-    "GAE, CartPole": {"advantages z-scored": "cartpole_gae", "advantages not z-scored": "cartpole_gae_switched",
-                      "advantages normalized instead of returns": "cartpole_gae_advantages"},
+    "GAE, CartPole": {
+        "advantages z-scored": "cartpole_gae",
+        "advantages not z-scored": "cartpole_gae_switched",
+        "advantages normalized instead of returns": "cartpole_gae_advantages",
+    },
     "PPO, CartPole": {"advantages z-scored": "cartpole_ppo", "advantages not z-scored": "cartpole_ppo_switched"},
     "Actor-critic, LunarLander": {"advantages z-scored": "lunarlander_actor_critic"},
     "PPO, LunarLander": {"advantages z-scored": "lunarlander_ppo"},
@@ -35,9 +38,13 @@ def worlds(runs: Mapping[str, pd.DataFrame], thresholds: Mapping[str, float], *,
 
     `runs` and `thresholds` are by the name of a part; a part's frame may hold tuned arms, "tuned kscore", too.
     """
-    rows = [{"ranking": ranking, "learner": learner} | world | _outcome(*pair, world["cap"], draws)
-            for ranking, learners in RANKINGS.items() for learner, part in learners.items() if part in runs
-            for world, pair in _pairs(runs[part], thresholds[part])]
+    rows = [
+        {"ranking": ranking, "learner": learner} | world | _outcome(*pair, world["cap"], draws)
+        for ranking, learners in RANKINGS.items()
+        for learner, part in learners.items()
+        if part in runs
+        for world, pair in _pairs(runs[part], thresholds[part])
+    ]
     return pd.DataFrame(rows)
 
 
@@ -51,8 +58,14 @@ def _pairs(runs: pd.DataFrame, threshold: float) -> Iterator[tuple[dict[str, obj
         found = {arm: arrivals(runs[runs.arm == arm], criterion, window, threshold) for arm in (*filters, *baselines)}
         for name, baseline, share in product(filters, baselines, (0.3, 0.6, 1.0)):
             until = round(share * cap)
-            world = {"filter": name.removeprefix(TUNED), "setting": "tuned" if name.startswith(TUNED) else "released",
-                     "baseline": baseline, "criterion": criterion, "window": window, "cap": until}
+            world = {
+                "filter": name.removeprefix(TUNED),
+                "setting": "tuned" if name.startswith(TUNED) else "released",
+                "baseline": baseline,
+                "criterion": criterion,
+                "window": window,
+                "cap": until,
+            }
             yield world, (cut(found[name], until), cut(found[baseline], until))
 
 
@@ -87,8 +100,13 @@ def _outcome(a: Times, b: Times, cap: int, draws: int) -> dict[str, object]:
     factor = stats.bootstrap(lambda w: stats.improvement(a, b, cap, w), n, draws=draws)
     wins = stats.bootstrap(lambda w: stats.probability_faster(a, b, w), n, draws=draws)
     p = stats.logrank(a, b)
-    return {"factor": factor, "by factor": side(factor, 1.0), "by log-rank": _by_test(p, factor.estimate),
-            "by pairs": side(wins, 0.5), "arrived": int(a.arrived.sum() + b.arrived.sum())}
+    return {
+        "factor": factor,
+        "by factor": side(factor, 1.0),
+        "by log-rank": _by_test(p, factor.estimate),
+        "by pairs": side(wins, 0.5),
+        "arrived": int(a.arrived.sum() + b.arrived.sum()),
+    }
 
 
 SIDES = ("faster", "cannot be told", "slower")

@@ -20,8 +20,17 @@ def read(path: Path) -> pd.DataFrame:
     records = [orjson.loads(line) for line in journal.lines(path)]
     if not records:
         raise ValueError(f"path must be a file of recorded runs, got {path}, which holds none")
-    runs = pd.DataFrame([{"form": record["config"]["form"], "answers": record["config"]["answers"],
-                          "seed": record["seed"], "curve": np.array(record["curve"])} for record in records])
+    runs = pd.DataFrame(
+        [
+            {
+                "form": record["config"]["form"],
+                "answers": record["config"]["answers"],
+                "seed": record["seed"],
+                "curve": np.array(record["curve"]),
+            }
+            for record in records
+        ]
+    )
     runs["share"] = [curve.mean() for curve in runs.curve]
     kinds = runs[["form", "answers"]].drop_duplicates()
     return runs[runs.groupby("seed").seed.transform("size") == len(kinds)].reset_index(drop=True)

@@ -44,6 +44,7 @@ class Interval(NamedTuple):
 
 # Censored times
 
+
 class Survival(NamedTuple):
     """The share of runs still on their way, a step function of the episode, with a pointwise band."""
 
@@ -129,7 +130,7 @@ def _exact_logranks(pairs: Sequence[tuple[Times, Times]], divisions: np.ndarray)
     """Return the share of divisions whose arrivals lie at least as far from those expected as they do in each pair."""
     together = [Times(np.append(a.time, b.time), np.append(a.arrived, b.arrived)) for a, b in pairs]
     scores = np.array([_logrank_scores(times) for times in together])  # (pairs, runs)
-    here = np.abs(scores[:, :len(pairs[0][0].time)].sum(axis=1))
+    here = np.abs(scores[:, : len(pairs[0][0].time)].sum(axis=1))
     elsewhere = np.abs(divisions @ scores.T.astype(np.float32))  # (divisions, pairs)
     return (elsewhere >= here - 1e-5).mean(axis=0)  # equal ones differ by rounding
 
@@ -182,6 +183,7 @@ def average(values: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray
 
 # Curves of evaluation returns
 
+
 def area(returns: Sequence[float], cap: int, window: int = 25) -> float:
     """Return the mean of `cap` evaluation returns.
 
@@ -203,8 +205,10 @@ def stability(returns: Sequence[float], window: int = 25) -> float:
 
 # Intervals, tests, power
 
-def bootstrap(statistic: Callable[[np.ndarray], np.ndarray], n: int, *, draws: int = DRAWS, level: float = LEVEL,
-              seed: int = 0) -> Interval:
+
+def bootstrap(
+    statistic: Callable[[np.ndarray], np.ndarray], n: int, *, draws: int = DRAWS, level: float = LEVEL, seed: int = 0
+) -> Interval:
     """Return a statistic of n runs with its percentile bootstrap interval.
 
     `statistic` maps weights, (..., n), to values, (...). Pairs stay together: a draw counts seeds, not times.
@@ -220,14 +224,14 @@ def signed_rank(differences: np.ndarray) -> float:
     told = differences[differences != 0]
     if not len(told):
         return 1.0
-    if 2**len(told) > EXACT:
+    if 2 ** len(told) > EXACT:
         return float(stats.wilcoxon(differences).pvalue)
     ranks = (2 * stats.rankdata(np.abs(told))).astype(int)  # doubled: equal differences share a rank
     ways = np.ones(1)  # in how many of the 2^n ways to give signs the positive ranks sum to 0, 1, 2, ...
     for rank in ranks:
         ways = np.pad(ways, (0, rank)) + np.pad(ways, (rank, 0))
     positive = ranks[told > 0].sum()
-    return min(1.0, float(2 * min(ways[:positive + 1].sum(), ways[positive:].sum()) / ways.sum()))
+    return min(1.0, float(2 * min(ways[: positive + 1].sum(), ways[positive:].sum()) / ways.sum()))
 
 
 def paired_difference(a: np.ndarray, b: np.ndarray) -> tuple[Interval, float]:
@@ -260,8 +264,7 @@ def position(value: float, times: Times) -> float:
 FACTORS = (1.05, 1.1, 1.15, 1.2, 1.25, 1.3, 1.4, 1.5, 1.6, 1.8, 2.0, 2.25, 2.5, 3.0, 3.5, 4.0, 5.0, 7.0, 10.0)
 
 
-def detectable(b: Times, *, alpha: float = ALPHA, power: float = 0.8, trials: int = 200,
-               seed: int = 0) -> float:
+def detectable(b: Times, *, alpha: float = ALPHA, power: float = 0.8, trials: int = 200, seed: int = 0) -> float:
     """Return the smallest factor by which an arm must be faster than `b` for the log-rank test to find it.
 
     Both arms are simulated: seeds drawn from `b` again, those of the faster arm with their times divided by the factor.

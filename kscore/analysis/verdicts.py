@@ -40,8 +40,11 @@ def delicate(factor: Interval, q: float, *, informed: bool = True) -> bool:
     adjust over may do that, too.
     """
     verdict = ranking(factor, q, informed=informed)
-    return any(ranking(factor._replace(low=factor.low + bound, high=factor.high + bound), q + p, informed=informed)
-               != verdict for bound in (-0.01, 0.0, 0.01) for p in (-0.01, 0.0, 0.01))
+    return any(
+        ranking(factor._replace(low=factor.low + bound, high=factor.high + bound), q + p, informed=informed) != verdict
+        for bound in (-0.01, 0.0, 0.01)
+        for p in (-0.01, 0.0, 0.01)
+    )
 
 
 def as_good(factor: Interval, *, informed: bool = True, margin: float = MARGIN) -> Verdict:

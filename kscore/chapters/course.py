@@ -59,6 +59,7 @@ class Result(NamedTuple):
 
 # Marks
 
+
 def name(cell: dict) -> str:
     """Return the name that a cell has as an answer or a check; any other has none."""
     return str(_mark(cell).get("grade_id", ""))
@@ -81,11 +82,15 @@ def _mark(cell: dict) -> dict:
 def exercises(chapter: dict) -> list[Exercise]:
     """Return the exercises of a chapter, in their order."""
     marks = {name(cell): _mark(cell) for cell in chapter["cells"] if name(cell)}
-    return [Exercise(answer, (mark if mark["grade"] else marks[f"{answer}-check"])["points"], mark["grade"])
-            for answer, mark in marks.items() if mark["solution"]]
+    return [
+        Exercise(answer, (mark if mark["grade"] else marks[f"{answer}-check"])["points"], mark["grade"])
+        for answer, mark in marks.items()
+        if mark["solution"]
+    ]
 
 
 # Copies for students
+
 
 def student(out: Path, patterns: Iterable[str] = (), keep: bool = False) -> list[Path]:
     """Write student copies of chapters into a folder and return their paths.
@@ -95,8 +100,10 @@ def student(out: Path, patterns: Iterable[str] = (), keep: bool = False) -> list
     copies = {out / source.name: student_copy(notebooks.read(source)) for source in notebooks.find(patterns)}
     worked_on = [path for path in copies if path.exists() and not _untouched(path)]
     if worked_on and not keep:
-        raise ValueError(f"out must not hold work of others, but {worked_on[0]} was worked on, or is no student copy: "
-                         "move it away, name the other chapters, choose another folder, or --keep it")
+        raise ValueError(
+            f"out must not hold work of others, but {worked_on[0]} was worked on, or is no student copy: "
+            "move it away, name the other chapters, choose another folder, or --keep it"
+        )
     for path in worked_on:
         del copies[path]
     out.mkdir(parents=True, exist_ok=True)
@@ -135,6 +142,7 @@ def _write(notebook: dict, path: Path) -> None:
 
 # Points for a copy
 
+
 def check(copy: Path, limit: int = 60, supervise: Supervisor | None = None) -> list[Result]:
     """Execute the answers of a copy with the chapter's own checks, in a process of its own, and say how each went.
 
@@ -152,15 +160,16 @@ def check(copy: Path, limit: int = 60, supervise: Supervisor | None = None) -> l
     return [Result(exercise, _shown(errors[exercise.name])) for exercise in found]
 
 
-def _errors(source: Path, copy: dict, limit: int, names: list[str],
-            execute: Callable[[dict], tuple[list[dict], Outcome]]) -> dict[str, str]:
+def _errors(
+    source: Path, copy: dict, limit: int, names: list[str], execute: Callable[[dict], tuple[list[dict], Outcome]]
+) -> dict[str, str]:
     """Execute the named answers of a copy and return what went wrong in each; one by one if they do not end well."""
     chapter = notebooks.read(source)
     together, proofs = _guarded(assembled(chapter, copy, limit, names), chapter)
     cells, outcome = execute(together)
     if cells:
         return {exercise: _error(cells, exercise, proofs[exercise]) for exercise in names}
-    begun = ["exercise" in cell["metadata"] for cell in together["cells"][:outcome.cell or 0]]
+    begun = ["exercise" in cell["metadata"] for cell in together["cells"][: outcome.cell or 0]]
     if _is_trouble(outcome, any(begun)):
         raise OSError(f"the copy could not be executed: {outcome.error or 'it ended before its last check'}")
     if not begun[-1]:
@@ -174,8 +183,7 @@ def _errors(source: Path, copy: dict, limit: int, names: list[str],
 def _is_trouble(outcome: Outcome, answered: bool) -> bool:
     """Say whether the machine is to blame: it refused something to us, or to the chapter before any answer."""
     refusals = {os.strerror(code) for code in errno.errorcode}
-    return (not outcome.cell or outcome.error.split(": ")[0] in refusals
-            or not answered and ": [Errno " in outcome.error)
+    return not outcome.cell or outcome.error.split(": ")[0] in refusals or not answered and ": [Errno " in outcome.error
 
 
 def _chapter_of(copy: dict, path: Path) -> Path:
@@ -186,8 +194,10 @@ def _chapter_of(copy: dict, path: Path) -> Path:
         raise ValueError(f"{path.name} is not a notebook") from None
     chapters = {chapter.stem.split("_")[0]: chapter for chapter in notebooks.find()}
     if len(numbers) != 1 or numbers[0] not in chapters:
-        raise ValueError(f"file must be a copy of one chapter, as `kscore course student` writes it, got exercises of "
-                         f"{in_a_line(' and '.join(numbers))[:40] or 'none'} in {path}")
+        raise ValueError(
+            f"file must be a copy of one chapter, as `kscore course student` writes it, got exercises of "
+            f"{in_a_line(' and '.join(numbers))[:40] or 'none'} in {path}"
+        )
     return chapters[numbers[0]]
 
 
@@ -207,7 +217,7 @@ def assembled(chapter: dict, copy: dict, limit: int, names: Collection[str]) -> 
         if not is_answer(cell) and not _is_stub(cell):
             cells.append(_may_fail(cell, name(cell), limit, check=True) if name(cell) else cell)
     last = max(index for index, cell in enumerate(cells) if "exercise" in cell["metadata"])
-    return chapter | {"cells": cells[:last + 1]}
+    return chapter | {"cells": cells[: last + 1]}
 
 
 def _given(chapter: dict, copy: dict) -> tuple[dict[str, list[dict]], dict[str, list[dict]]]:
@@ -227,8 +237,14 @@ def _given(chapter: dict, copy: dict) -> tuple[dict[str, list[dict]], dict[str, 
 def _may_fail(cell: dict, of: str, limit: int, check: bool = False) -> dict:
     """Return a cell of an exercise as new, after whose failure the next one is executed all the same."""
     metadata = {"tags": ["raises-exception"], "exercise": of.removesuffix("-check"), "limit": limit, "check": check}
-    return {"cell_type": "code", "id": uuid.uuid4().hex[:8], "source": cell["source"], "outputs": [],
-            "execution_count": None, "metadata": metadata}
+    return {
+        "cell_type": "code",
+        "id": uuid.uuid4().hex[:8],
+        "source": cell["source"],
+        "outputs": [],
+        "execution_count": None,
+        "metadata": metadata,
+    }
 
 
 def _guarded(together: dict, chapter: dict) -> tuple[dict, dict[str, str]]:
@@ -264,8 +280,9 @@ def _with_messages(check: str) -> str:
 def _bound(chapter: dict) -> list[str]:
     """Return the names that the answers of a chapter give something to."""
     code = "\n".join(cell["source"] for cell in chapter["cells"] if is_answer(cell))
-    return [symbol.get_name() for symbol in symtable.symtable(code, "answers", "exec").get_symbols()
-            if symbol.is_assigned()]
+    return [
+        symbol.get_name() for symbol in symtable.symtable(code, "answers", "exec").get_symbols() if symbol.is_assigned()
+    ]
 
 
 def _execute(together: dict, stem: str, supervise: Supervisor) -> tuple[list[dict], Outcome]:

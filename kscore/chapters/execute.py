@@ -76,7 +76,7 @@ class Telling(NBClientEngine):
             with _one_word_at_a_time:
                 note.unlink(missing_ok=True)
                 own = [not _injected(other) for other in nb_man.nb.cells]  # the numbers are the chapter's
-                NOW.update(cell=sum(own[:cell_index + 1]), cells=sum(own), doing="")
+                NOW.update(cell=sum(own[: cell_index + 1]), cells=sum(own), doing="")
                 say(event="cell", **NOW)
             start(cell, cell_index, **more)
 
@@ -92,9 +92,16 @@ def execute(source: Path, target: Path, parameters: dict, scratch: str) -> dict:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         executed = papermill.execute_notebook(
-            _as_it_is(source), _as_it_is(target), parameters, kernel_name="python3", config=kernel.settings(scratch),
-            engine_name=Telling.__name__, progress_bar=False, cwd=None,
-            timeout_func=lambda cell: cell.metadata.get("limit"))
+            _as_it_is(source),
+            _as_it_is(target),
+            parameters,
+            kernel_name="python3",
+            config=kernel.settings(scratch),
+            engine_name=Telling.__name__,
+            progress_bar=False,
+            cwd=None,
+            timeout_func=lambda cell: cell.metadata.get("limit"),
+        )
     except PapermillExecutionError as failure:
         return {"status": "failed", "cell": NOW["cell"], "error": f"{failure.ename}: {_said(failure)}"}
     except CellTimeoutError as failure:

@@ -14,7 +14,7 @@ class Chapter:
     """A chapter that is being run, in a kernel or as a script."""
 
     def __init__(self, name: str) -> None:
-        self.path, = notebooks.find([name])
+        (self.path,) = notebooks.find([name])
         self.started = time.perf_counter()
         figures.use_style()
 
@@ -23,8 +23,10 @@ class Chapter:
         values = vars(sys.modules["__main__"])
         given = ", ".join(_code(f"{name} = {values[name]!r}") for name in parameters.of(self.path))
         used = ", ".join(f"{name} {number}" for name, number in provenance.versions().items())
-        return Markdown(f"Run with {given}, in {time.perf_counter() - self.started:.0f} seconds, "
-                        f"from commit `{provenance.commit()}`, on {used}.")
+        return Markdown(
+            f"Run with {given}, in {time.perf_counter() - self.started:.0f} seconds, "
+            f"from commit `{provenance.commit()}`, on {used}."
+        )
 
 
 def _code(text: str) -> str:

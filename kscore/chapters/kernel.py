@@ -18,15 +18,20 @@ class QuietKernelManager(AsyncKernelManager):
     def format_kernel_cmd(self, extra_arguments: list[str] | None = None) -> list[str]:
         """Return the command that starts a kernel."""
         usual = super().format_kernel_cmd(extra_arguments)
-        return [*(__name__ if word == "ipykernel_launcher" else word for word in usual),
-                "--IPKernelApp.log_level=CRITICAL"]
+        return [
+            *(__name__ if word == "ipykernel_launcher" else word for word in usual),
+            "--IPKernelApp.log_level=CRITICAL",
+        ]
 
 
 def settings(folder: str) -> Config:
     """Return the settings with which papermill starts such a kernel, its sockets as files in a folder."""
-    return Config({"NotebookClient": {"kernel_manager_class": QuietKernelManager},
-                   "AsyncKernelManager": {"transport": "ipc", "ip": f"{folder}/s",
-                                          "connection_file": f"{folder}/kernel.json"}})
+    return Config(
+        {
+            "NotebookClient": {"kernel_manager_class": QuietKernelManager},
+            "AsyncKernelManager": {"transport": "ipc", "ip": f"{folder}/s", "connection_file": f"{folder}/kernel.json"},
+        }
+    )
 
 
 def main() -> None:

@@ -61,6 +61,7 @@ class Copy(NamedTuple):
 
 # Judging
 
+
 def found(places: Iterable[Path]) -> list[Path]:
     """Return the notebooks among files and in folders, at any depth, each once; a folder without any stands for itself.
 
@@ -74,12 +75,20 @@ def found(places: Iterable[Path]) -> list[Path]:
 
 
 def _inside(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.rglob("*.ipynb") if not path.is_dir()
-                  and not any(part.startswith(".") for part in path.relative_to(folder).parts))
+    return sorted(
+        path
+        for path in folder.rglob("*.ipynb")
+        if not path.is_dir() and not any(part.startswith(".") for part in path.relative_to(folder).parts)
+    )
 
 
-def check(paths: list[Path], limit: int = 60, jobs: int = 1, watch: Watcher = lambda *_: None,
-          ended: Callable[[Copy], None] = lambda _: None) -> list[Copy]:
+def check(
+    paths: list[Path],
+    limit: int = 60,
+    jobs: int = 1,
+    watch: Watcher = lambda *_: None,
+    ended: Callable[[Copy], None] = lambda _: None,
+) -> list[Copy]:
     """Judge copies, `jobs` at once, and return how each went, in their order; none keeps another from being judged.
 
     `watch` is told how far each of them is, and `ended` how it went. On Ctrl-C the kernels are ended, and
@@ -116,6 +125,7 @@ def _judged(path: Path, limit: int, watch: Watcher, stop: threading.Event) -> Co
 
 # Tables
 
+
 def summary(copies: list[Copy]) -> str:
     """Return a class as two tables: the points of every copy, and how many solved each exercise."""
     return f"{_by_copy(copies)}\n\n{_by_exercise(copies)}" if any(copy.results for copy in copies) else _by_copy(copies)
@@ -148,6 +158,7 @@ def _commonest(errors: Iterable[str]) -> str:
 
 # A file for spreadsheets
 
+
 def check_place(path: Path) -> Path:
     """Return where a CSV file can be written; so that no work is done for nothing, or overwritten by a slip."""
     if path.suffix.lower() != ".csv" or path.is_dir():
@@ -175,7 +186,7 @@ def _rows(copy: Copy) -> Iterator[tuple[object, ...]]:
         yield copy.path, "", "", "", "", copy.said
     for result in copy.results:
         exercise, error = result
-        chapter, = notebooks.find([exercise.name.split("-")[0]])
+        (chapter,) = notebooks.find([exercise.name.split("-")[0]])
         points = "" if exercise.read else f"{result.points:g}"
         said = error or ("for a teacher to read" if exercise.read else "")
         yield copy.path, chapter.stem, exercise.name, points, f"{exercise.points:g}", said

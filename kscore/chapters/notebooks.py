@@ -57,8 +57,11 @@ def digest(cells: list[dict]) -> str:
 
 def unexecuted(cells: Iterable[dict]) -> list[int]:
     """Return the places of the code cells, counted from 1, that have not been executed to their end."""
-    return [place for place, cell in enumerate(cells, 1) if cell["cell_type"] == "code" and cell["source"].strip()
-            and (cell["execution_count"] is None or _raised(cell))]
+    return [
+        place
+        for place, cell in enumerate(cells, 1)
+        if cell["cell_type"] == "code" and cell["source"].strip() and (cell["execution_count"] is None or _raised(cell))
+    ]
 
 
 def _raised(cell: dict) -> bool:

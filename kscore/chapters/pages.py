@@ -94,8 +94,10 @@ def _with_outputs(source: Path, executed: Path) -> nbformat.NotebookNode:
     chapter, run = (nbformat.read(path, as_version=4) for path in (source, executed))
     check_executed(run.cells, executed)
     if [(c.id, c.source) for c in chapter.cells] != [(c.id, c.source) for c in run.cells]:
-        raise ValueError(f"{executed.name} was not executed from the present {source.name} with its default "
-                         "parameters: run it again before publishing")
+        raise ValueError(
+            f"{executed.name} was not executed from the present {source.name} with its default "
+            "parameters: run it again before publishing"
+        )
     for cell, ran in zip(chapter.cells, run.cells, strict=True):
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = ran.outputs, ran.execution_count
@@ -109,8 +111,10 @@ def _with_outputs(source: Path, executed: Path) -> nbformat.NotebookNode:
 def check_executed(cells: list[nbformat.NotebookNode], executed: Path) -> None:
     """Refuse an executed notebook of which a cell did not run to its end."""
     if missing := notebooks.unexecuted(cells):
-        raise ValueError(f"{executed.name} did not run to its end: cell {missing[0]} was not executed, or raised an "
-                         "error; mend the chapter and run it again")
+        raise ValueError(
+            f"{executed.name} did not run to its end: cell {missing[0]} was not executed, or raised an "
+            "error; mend the chapter and run it again"
+        )
 
 
 def _steady_table_ids(cell: nbformat.NotebookNode) -> None:
@@ -142,9 +146,14 @@ def _publish_blocks(chapter: nbformat.NotebookNode) -> None:
 
 def blocks(cells: Iterable[nbformat.NotebookNode]) -> dict[str, str]:
     """Return what the cells tagged `block:NAME` printed, by name, each paragraph in one line."""
-    printed = {tag.removeprefix(BLOCK_TAG): output.data["text/markdown"].strip() for cell in cells
-               for tag in cell.metadata.get("tags", []) if tag.startswith(BLOCK_TAG)
-               for output in cell.get("outputs", []) if "text/markdown" in output.get("data", {})}
+    printed = {
+        tag.removeprefix(BLOCK_TAG): output.data["text/markdown"].strip()
+        for cell in cells
+        for tag in cell.metadata.get("tags", [])
+        if tag.startswith(BLOCK_TAG)
+        for output in cell.get("outputs", [])
+        if "text/markdown" in output.get("data", {})
+    }
     return {name: re.sub(r"(?<=\S) *\n(?=[^\n|-])", " ", text) for name, text in printed.items()}
 
 

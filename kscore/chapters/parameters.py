@@ -24,13 +24,28 @@ from kscore.chapters import notebooks
 from kscore.project import NOTEBOOKS
 
 PROFILES = NOTEBOOKS / "profiles.toml"
-KINDS = {"int": int, "float": float, "str": str, "bool": bool, "list": list, "dict": dict, "list[int]": list,
-         "list[float]": list}
+KINDS = {
+    "int": int,
+    "float": float,
+    "str": str,
+    "bool": bool,
+    "list": list,
+    "dict": dict,
+    "list[int]": list,
+    "list[float]": list,
+}
 FOLDER = "store"  # the parameter that names a folder to write to
 NUMBERS = ("int", "float", "list[int]", "list[float]")  # these may have a range
-IN_WORDS = {"int": "a whole number", "float": "a number", "str": "a text", "bool": "true or false",
-            "list": "a list of plain values", "dict": "a mapping of names to plain values",
-            "list[int]": "a list of whole numbers", "list[float]": "a list of numbers"}
+IN_WORDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "a text",
+    "bool": "true or false",
+    "list": "a list of plain values",
+    "dict": "a mapping of names to plain values",
+    "list[int]": "a list of whole numbers",
+    "list[float]": "a list of numbers",
+}
 
 
 class Parameter(NamedTuple):
@@ -69,8 +84,9 @@ def of(chapter: Path) -> dict[str, Parameter]:
     code = "".join(tagged[:1])
     lines = [line.encode() for line in code.splitlines()]  # Python counts columns in bytes
     found = [node for node in ast.parse(code).body if isinstance(node, ast.AnnAssign)]
-    return {node.target.id: _parameter(node, lines[node.end_lineno - 1][node.end_col_offset:].decode())
-            for node in found}
+    return {
+        node.target.id: _parameter(node, lines[node.end_lineno - 1][node.end_col_offset :].decode()) for node in found
+    }
 
 
 def _parameter(node: ast.AnnAssign, rest: str) -> Parameter:
@@ -78,11 +94,11 @@ def _parameter(node: ast.AnnAssign, rest: str) -> Parameter:
     kind = checks.choice(f"type of {name}", ast.unparse(node.annotation), KINDS)
     lengths, different = None, False
     if kind.startswith("list") and (count := re.search(r",? (\d+) to (\d+)( different)?$", about)):
-        lengths, different, about = (int(count[1]), int(count[2])), bool(count[3]), about[:count.start()]
+        lengths, different, about = (int(count[1]), int(count[2])), bool(count[3]), about[: count.start()]
     if kind in NUMBERS and (bounds := re.search(r"\s*\[(\S+), (\S+)\]$", about)):
-        low, high, about = float(bounds[1]), float(bounds[2]), about[:bounds.start()]
+        low, high, about = float(bounds[1]), float(bounds[2]), about[: bounds.start()]
     elif choices := re.search(r"\s*\{([^}]*)\}$", about):
-        words, about = tuple(choices[1].split(", ")), about[:choices.start()]
+        words, about = tuple(choices[1].split(", ")), about[: choices.start()]
     return Parameter(name, kind, ast.literal_eval(node.value), about, low, high, words, lengths, different)
 
 
@@ -161,7 +177,8 @@ class _Loader(yaml.SafeLoader):
 INTEGER, REAL = re.compile(r"[-+]?(0|[1-9]\d*)$"), re.compile(r"[-+]?(\d+\.\d*|\.\d+|\d+(?=[eE]))([eE][-+]?\d+)?$")
 _Loader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in known if not tag.endswith((":int", ":float", ":merge"))]
-    for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()}
+    for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
 _Loader.add_implicit_resolver("tag:yaml.org,2002:int", INTEGER, list("-+0123456789"))
 _Loader.add_implicit_resolver("tag:yaml.org,2002:float", REAL, list("-+.0123456789"))
 

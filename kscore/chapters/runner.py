@@ -30,9 +30,11 @@ def tasks(chosen: Iterable[Path], parameters: dict[str, dict], combinations: Ite
     chosen, combinations = list(chosen), list(combinations)
     if out.resolve() in {source.parent.resolve() for source in chosen}:
         raise ValueError(f"out must be another folder than that of the chapters, got {out}")
-    return [Task(source, out / f"{source.stem}{_suffix(combination)}.ipynb",
-                 parameters.get(source.stem, {}) | combination)
-            for source in chosen for combination in combinations]
+    return [
+        Task(source, out / f"{source.stem}{_suffix(combination)}.ipynb", parameters.get(source.stem, {}) | combination)
+        for source in chosen
+        for combination in combinations
+    ]
 
 
 def _suffix(combination: dict[str, object]) -> str:
@@ -52,8 +54,16 @@ def need_packages() -> None:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 
-def run(todo: list[Task], out: Path, *, jobs: int = 1, timeout: float | None = None, fail_fast: bool = False,
-        watch: Watcher = lambda *_: None, ended: Callable[[Outcome], None] = lambda _: None) -> list[Outcome]:
+def run(
+    todo: list[Task],
+    out: Path,
+    *,
+    jobs: int = 1,
+    timeout: float | None = None,
+    fail_fast: bool = False,
+    watch: Watcher = lambda *_: None,
+    ended: Callable[[Outcome], None] = lambda _: None,
+) -> list[Outcome]:
     """Execute the tasks, `jobs` at once, and return how each ended, in their order.
 
     `watch` is told how far each of them is, and `ended` how it ended. On Ctrl-C the kernels are ended, what was running
@@ -100,15 +110,22 @@ def _do(task: Task, status: StatusFile, timeout: float | None, watch: Watcher, s
         return Outcome(task.name, "failed", error=f"{trouble.strerror}: {trouble.filename or status.path.parent}")
 
 
-def supervise(task: Task, timeout: float | None = None, watch: Watcher = lambda *_: None,
-              stop: threading.Event | None = None) -> Outcome:
+def supervise(
+    task: Task, timeout: float | None = None, watch: Watcher = lambda *_: None, stop: threading.Event | None = None
+) -> Outcome:
     """Execute one task in its own process; end it when its time is up or everything is to stop."""
     started = time.perf_counter()
     ended, stop, reason = threading.Event(), stop or threading.Event(), []
     with tempfile.TemporaryDirectory(prefix="k", ignore_cleanup_errors=True) as scratch:
         note = str(Path(scratch) / "progress.json")
-        child = subprocess.Popen([sys.executable, "-m", "kscore.chapters.execute"], stdin=subprocess.PIPE,
-                                 stdout=subprocess.PIPE, text=True, start_new_session=True, env=_environment(note))
+        child = subprocess.Popen(
+            [sys.executable, "-m", "kscore.chapters.execute"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            env=_environment(note),
+        )
         end = functools.partial(_end, child, note)
         watchdog = threading.Thread(target=_watchdog, args=(end, ended, stop, timeout, reason), daemon=True)
         watchdog.start()
@@ -131,8 +148,17 @@ def _listen(child: subprocess.Popen, task: Task, scratch: str, watch: Watcher) -
     """Hand the task over and follow its events; return the last word, if there was one, and the last cell begun."""
     cell = None
     try:
-        child.stdin.write(json.dumps({"source": str(task.source), "target": str(task.target),
-                                      "parameters": task.parameters, "scratch": scratch}) + "\n")
+        child.stdin.write(
+            json.dumps(
+                {
+                    "source": str(task.source),
+                    "target": str(task.target),
+                    "parameters": task.parameters,
+                    "scratch": scratch,
+                }
+            )
+            + "\n"
+        )
         child.stdin.flush()
     except BrokenPipeError:
         return None, None
@@ -147,8 +173,9 @@ def _listen(child: subprocess.Popen, task: Task, scratch: str, watch: Watcher) -
     return None, cell
 
 
-def _watchdog(end: Callable[[], None], ended: threading.Event, stop: threading.Event, timeout: float | None,
-              reason: list[str]) -> None:
+def _watchdog(
+    end: Callable[[], None], ended: threading.Event, stop: threading.Event, timeout: float | None, reason: list[str]
+) -> None:
     """End a task when its time is up, or when everything is to stop, and note why."""
     deadline = time.monotonic() + timeout if timeout else float("inf")
     while not ended.wait(0.1):

@@ -77,10 +77,29 @@ class _alone:
 
 def _bind(folder: Path, first: str) -> None:
     """Call Sphinx, once."""
-    command = [sys.executable, "-c", SPHINX, "--quiet", "-c", ROOT / "docs", "-d", folder / "doctrees",
-               "-D", f"root_doc={first}", folder / "source", folder / "html"]
-    child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                             text=True, start_new_session=True, env=os.environ | {"PYTHONSAFEPATH": "1"})
+    command = [
+        sys.executable,
+        "-c",
+        SPHINX,
+        "--quiet",
+        "-c",
+        ROOT / "docs",
+        "-d",
+        folder / "doctrees",
+        "-D",
+        f"root_doc={first}",
+        folder / "source",
+        folder / "html",
+    ]
+    child = subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env=os.environ | {"PYTHONSAFEPATH": "1"},
+    )
     try:
         words = child.stderr.read()  # until it ends
         child.wait()
@@ -100,6 +119,7 @@ def _reason(words: str) -> str:
 
 
 # The tree that Sphinx reads
+
 
 def _lay_out(out: Path, source: Path) -> str:
     """Lay the tree out, with nothing in it that is not there any more, and return the name of its first page."""
@@ -172,6 +192,7 @@ def _write(target: Path, text: str) -> Path:
 
 # The page that lists what was run
 
+
 def _contents(caption: str, pages: list[str]) -> str:
     """Return a list of pages for the contents; those of one chapter are told apart by their names."""
     named = [f"{Path(page).name} <{page}>" if "__" in page else page for page in pages]
@@ -182,8 +203,14 @@ def _listing(entries: dict[str, dict], executed: dict[str, Path]) -> str:
     """Return the page of what was run: how it ended, its parameters, and how long it took."""
     good = sum(entry["status"] == "ok" for entry in entries.values())
     seconds = sum(entry.get("seconds", 0) for entry in entries.values())
-    lines = ["# What was run", "", f"{good} of {len(entries)} runs ended well; together they took {seconds:.0f} s.", "",
-             "| run | ended | parameters of its own | seconds | when (UTC) |", "|---|---|---|---|---|"]
+    lines = [
+        "# What was run",
+        "",
+        f"{good} of {len(entries)} runs ended well; together they took {seconds:.0f} s.",
+        "",
+        "| run | ended | parameters of its own | seconds | when (UTC) |",
+        "|---|---|---|---|---|",
+    ]
     lines += [_row(name, entry, name in executed) for name, entry in entries.items()]
     wrong = {name: entry["error"] for name, entry in entries.items() if entry.get("error")}
     lines += ["", *(f"- {_code(name)}: {_code(error)}" for name, error in wrong.items()), ""]
@@ -193,9 +220,13 @@ def _listing(entries: dict[str, dict], executed: dict[str, Path]) -> str:
 def _row(name: str, entry: dict, has_page: bool) -> str:
     given = ", ".join(_code(f"{key} = {value!r}") for key, value in entry.get("parameters", {}).items())
     cell = f" in cell {entry['cell']}" if entry.get("cell") and entry["status"] != "ok" else ""
-    cells = [f"[{_code(name)}](/notebooks/{name}.ipynb)" if has_page else _code(name), f"{entry['status']}{cell}",
-             given or "none", f"{entry['seconds']:.0f}" if "seconds" in entry else "",
-             entry["time"].replace("T", " ")[:16]]
+    cells = [
+        f"[{_code(name)}](/notebooks/{name}.ipynb)" if has_page else _code(name),
+        f"{entry['status']}{cell}",
+        given or "none",
+        f"{entry['seconds']:.0f}" if "seconds" in entry else "",
+        entry["time"].replace("T", " ")[:16],
+    ]
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 

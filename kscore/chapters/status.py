@@ -60,8 +60,14 @@ class StatusFile:
 
         A task that somebody else is at is refused: looking and claiming are one step, whoever else looks.
         """
-        about = {"name": task.name, "chapter": task.source.stem, "parameters": task.parameters,
-                 "text": _text(task.source), "start": _now(), **_made_with()}
+        about = {
+            "name": task.name,
+            "chapter": task.source.stem,
+            "parameters": task.parameters,
+            "text": _text(task.source),
+            "start": _now(),
+            **_made_with(),
+        }
         runner = {"runner": os.getpid(), "runner_started": _birth(os.getpid()), "host": socket.gethostname()}
         claim = {"time": about["start"], **about, "status": "running", **runner}
         journal.append(self.path, claim, lambda lines: check_free(_latest(lines), task, self.path.parent))
@@ -80,8 +86,10 @@ def check_free(entries: dict[str, dict], task: Task, out: Path) -> None:
     """Refuse a task that is being run."""
     entry = entries.get(task.name, {})
     if entry.get("status") == "running":
-        raise Busy(f"{task.name} is being run into {out} already, by process {entry.get('runner')} on "
-                   f"{entry.get('host', 'this machine')}")
+        raise Busy(
+            f"{task.name} is being run into {out} already, by process {entry.get('runner')} on "
+            f"{entry.get('host', 'this machine')}"
+        )
 
 
 def _text(source: Path) -> str | None:
@@ -115,8 +123,10 @@ def _latest(lines: Iterable[bytes]) -> dict[str, dict]:
         with suppress(ValueError, KeyError, TypeError):  # a torn line: its task has no end, and so was interrupted
             entry = json.loads(line)
             found[entry["name"]] = entry | {"status": entry["status"], "time": entry["time"]}
-    return {name: entry | {"status": "interrupted"} if entry["status"] == "running" and not _runs(entry) else entry
-            for name, entry in found.items()}
+    return {
+        name: entry | {"status": "interrupted"} if entry["status"] == "running" and not _runs(entry) else entry
+        for name, entry in found.items()
+    }
 
 
 def _runs(entry: dict) -> bool:

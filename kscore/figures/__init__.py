@@ -1,8 +1,8 @@
 """Pictures and tables: one look, the charts of the collection, and the filter to play with; nothing is computed here.
 
-    >>> from kscore import figures
-    >>> fig, ax = figures.panels()
-    >>> figures.forest(rows, ax)
+>>> from kscore import figures
+>>> fig, ax = figures.panels()
+>>> figures.forest(rows, ax)
 """
 
 from kscore.figures.charts import (
@@ -48,9 +48,51 @@ from kscore.figures.style import (
 )
 from kscore.figures.tables import ended, factors, least_factor, pairing, run_count, sentences, table, verdicts
 
-__all__ = ["BLUE", "BROWN", "CONTROL_METHODS", "EPISODE_METHODS", "FAIR_METHODS", "GREEN", "GREY", "GROUP_METHODS",
-           "INK", "LOOKS", "METHODS", "ORANGE", "PURPLE", "RED", "RELATIVE_METHODS", "SKY", "SPOKEN", "TEAL",
-           "WRAPPER_METHODS", "caption", "ended", "explore", "factors", "filter_film", "forest", "forest_grid",
-           "forest_panels", "heat", "label", "learning", "learning_panels", "least_factor", "live", "live_panel",
-           "method", "multiverse", "pairing", "panels", "run_count", "sentences", "show", "survival",
-           "survival_panels", "table", "use_style", "verdicts"]
+__all__ = [
+    "BLUE",
+    "BROWN",
+    "CONTROL_METHODS",
+    "EPISODE_METHODS",
+    "FAIR_METHODS",
+    "GREEN",
+    "GREY",
+    "GROUP_METHODS",
+    "INK",
+    "LOOKS",
+    "METHODS",
+    "ORANGE",
+    "PURPLE",
+    "RED",
+    "RELATIVE_METHODS",
+    "SKY",
+    "SPOKEN",
+    "TEAL",
+    "WRAPPER_METHODS",
+    "caption",
+    "ended",
+    "explore",
+    "factors",
+    "filter_film",
+    "forest",
+    "forest_grid",
+    "forest_panels",
+    "heat",
+    "label",
+    "learning",
+    "learning_panels",
+    "least_factor",
+    "live",
+    "live_panel",
+    "method",
+    "multiverse",
+    "pairing",
+    "panels",
+    "run_count",
+    "sentences",
+    "show",
+    "survival",
+    "survival_panels",
+    "table",
+    "use_style",
+    "verdicts",
+]

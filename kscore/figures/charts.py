@@ -26,22 +26,34 @@ def survival(curves: Mapping[str, Survival], ax: Axes, cap: int) -> Axes:
     return ax
 
 
-def survival_panels(rows: Sequence[Mapping[str, Mapping[str, Survival]]], cap: int, *, height: float = 3.6,
-                    legend: str = "below", time: str = "training episodes") -> Figure:
+def survival_panels(
+    rows: Sequence[Mapping[str, Mapping[str, Survival]]],
+    cap: int,
+    *,
+    height: float = 3.6,
+    legend: str = "below",
+    time: str = "training episodes",
+) -> Figure:
     """Draw survival curves in rows of panels: the title of each panel, and its arms with their curves.
 
     One legend stands below all panels, or one in each, at the place that `legend` names.
     """
     columns = len(rows[0])
     space = " " if columns < 3 else "\n"
-    fig, axes = panels(len(rows), columns, height=height, width=_width(columns), sharex=True, sharey=True,
-                       squeeze=False)
+    fig, axes = panels(
+        len(rows), columns, height=height, width=_width(columns), sharex=True, sharey=True, squeeze=False
+    )
     for line, row in zip(axes, rows, strict=True):
         for ax, (title, curves) in zip(line, row.items(), strict=True):
             survival(curves, ax, cap)
             n = ", ".join(sorted({str(curve.n) for curve in curves.values()}))
-            label(ax, f"{title}{space}(n = {n})", time if ax in axes[-1] else "",
-                  "share of runs on their way" if ax in axes[:, 0] else "", legend=legend != "below" and legend)
+            label(
+                ax,
+                f"{title}{space}(n = {n})",
+                time if ax in axes[-1] else "",
+                "share of runs on their way" if ax in axes[:, 0] else "",
+                legend=legend != "below" and legend,
+            )
     if legend == "below":
         _legend_below(fig)
     return fig
@@ -74,8 +86,14 @@ def learning(curves: np.ndarray, arm: str, ax: Axes, *, every: int = 1) -> Axes:
     return ax
 
 
-def learning_panels(arms: Sequence[tuple[str, str, np.ndarray]], *, columns: int = 2, threshold: float | None = None,
-                    lowest: float | None = None, every: int = 1) -> Figure:
+def learning_panels(
+    arms: Sequence[tuple[str, str, np.ndarray]],
+    *,
+    columns: int = 2,
+    threshold: float | None = None,
+    lowest: float | None = None,
+    every: int = 1,
+) -> Figure:
     """Draw learning curves, a panel for each (title, method, curves); a threshold is dotted, `lowest` cuts the axis."""
     rows = -(-len(arms) // columns)
     fig, axes = panels(rows, columns, height=2.6, width=_width(columns), sharex=True, sharey=True, squeeze=False)
@@ -95,7 +113,7 @@ def _lowest(axes: np.ndarray, count: int) -> list[Axes]:
     """Take away the axes that are left over, and return the lowest of each column, with the numbers on its axis."""
     for ax in axes.flat[count:]:
         ax.remove()
-    lowest = list(axes.flat[max(0, count - axes.shape[1]):count])
+    lowest = list(axes.flat[max(0, count - axes.shape[1]) : count])
     for ax in lowest:
         ax.tick_params(labelbottom=True)  # which a shared axis shows in the last row only
     return lowest
@@ -122,8 +140,9 @@ def forest(rows: Sequence[tuple[str, Interval, str]], ax: Axes, *, none: float =
     return ax
 
 
-def forest_panels(tables: Mapping[str, pd.DataFrame], *, columns: int = 1, over: str = "the Z-Score",
-                  published: float | None = None) -> Figure:
+def forest_panels(
+    tables: Mapping[str, pd.DataFrame], *, columns: int = 1, over: str = "the Z-Score", published: float | None = None
+) -> Figure:
     """Draw forest plots of tables of comparisons (`analysis.against`) by their titles; a published factor is dashed.
 
     One stands below the other, so that labels and numbers can be read on a narrow page; a panel is as high as its
@@ -131,9 +150,16 @@ def forest_panels(tables: Mapping[str, pd.DataFrame], *, columns: int = 1, over:
     """
     rows = -(-len(tables) // columns)
     lengths = [*map(len, tables.values())]
-    heights = [0.75 + 0.3 * max(lengths[row * columns:(row + 1) * columns]) for row in range(rows)]
-    fig, axes = panels(rows, columns, height=sum(heights) / rows, width=7.0 if columns == 1 else 6.0 * columns,
-                       sharex=True, squeeze=False, height_ratios=heights)
+    heights = [0.75 + 0.3 * max(lengths[row * columns : (row + 1) * columns]) for row in range(rows)]
+    fig, axes = panels(
+        rows,
+        columns,
+        height=sum(heights) / rows,
+        width=7.0 if columns == 1 else 6.0 * columns,
+        sharex=True,
+        squeeze=False,
+        height_ratios=heights,
+    )
     for ax, (title, table) in zip(axes.flat, tables.items(), strict=False):
         forest(factors(table), ax)
         if published is not None:

@@ -1,6 +1,6 @@
 """Drawings of boxes and arrows: where a normalizer stands in an algorithm.
 
-    >>> fig = doors()
+>>> fig = doors()
 """
 
 from typing import NamedTuple
@@ -28,16 +28,37 @@ _WITH_CRITIC = {(0, 0): "returns G", (1, 0): NORMALIZER, (2, 0): "A = Ĝ − V",
 _TO_CRITIC = (((0, 0), (1, 0), ""), ((1, 0), (2, 0), "Ĝ"), ((1, 0), (2, 1), "target Ĝ"), ((2, 1), (2, 0), "V"))
 
 DOORS = (
-    Sketch("REINFORCE", {(0, 0): "returns G", (1, 0): NORMALIZER, (4, 0): "policy"},
-           (((0, 0), (1, 0), ""), ((1, 0), (4, 0), "Ĝ"))),
+    Sketch(
+        "REINFORCE",
+        {(0, 0): "returns G", (1, 0): NORMALIZER, (4, 0): "policy"},
+        (((0, 0), (1, 0), ""), ((1, 0), (4, 0), "Ĝ")),
+    ),
     Sketch("actor-critic", {**_WITH_CRITIC, (4, 0): "policy"}, (*_TO_CRITIC, ((2, 0), (4, 0), "A"))),
-    Sketch("GAE, as released",
-           {(0, 0): "rewards r", (2, 0): "A from r, V", (3, 0): SECOND, (4, 0): "policy", (0, 1): "returns G",
-            (1, 1): NORMALIZER, (2, 1): "critic V"},
-           (((0, 0), (2, 0), ""), ((2, 0), (3, 0), "A"), ((3, 0), (4, 0), ""), ((0, 1), (1, 1), ""),
-            ((1, 1), (2, 1), "Ĝ"), ((2, 1), (2, 0), "V"))),
-    Sketch("PPO, as released", {**_WITH_CRITIC, (3, 0): SECOND, (4, 0): "policy"},
-           (*_TO_CRITIC, ((2, 0), (3, 0), "A"), ((3, 0), (4, 0), ""))),
+    Sketch(
+        "GAE, as released",
+        {
+            (0, 0): "rewards r",
+            (2, 0): "A from r, V",
+            (3, 0): SECOND,
+            (4, 0): "policy",
+            (0, 1): "returns G",
+            (1, 1): NORMALIZER,
+            (2, 1): "critic V",
+        },
+        (
+            ((0, 0), (2, 0), ""),
+            ((2, 0), (3, 0), "A"),
+            ((3, 0), (4, 0), ""),
+            ((0, 1), (1, 1), ""),
+            ((1, 1), (2, 1), "Ĝ"),
+            ((2, 1), (2, 0), "V"),
+        ),
+    ),
+    Sketch(
+        "PPO, as released",
+        {**_WITH_CRITIC, (3, 0): SECOND, (4, 0): "policy"},
+        (*_TO_CRITIC, ((2, 0), (3, 0), "A"), ((3, 0), (4, 0), "")),
+    ),
 )
 
 
@@ -59,11 +80,18 @@ def _draw(ax: Axes, sketch: Sketch) -> None:
         _arrow(ax, start, end, word)
     for (column, row), words in sketch.boxes.items():
         fill = FILLS.get(words)
-        ax.add_patch(FancyBboxPatch((column - WIDE, row - HIGH), 2 * WIDE, 2 * HIGH, linewidth=1.4,
-                                    boxstyle="round,pad=0,rounding_size=0.08", edgecolor=fill or INK,
-                                    facecolor=(fill + "40") if fill else "white"))
-        ax.text(column, row, words, ha="center", va="center", fontsize=11,
-                fontweight="bold" if fill else "normal")
+        ax.add_patch(
+            FancyBboxPatch(
+                (column - WIDE, row - HIGH),
+                2 * WIDE,
+                2 * HIGH,
+                linewidth=1.4,
+                boxstyle="round,pad=0,rounding_size=0.08",
+                edgecolor=fill or INK,
+                facecolor=(fill + "40") if fill else "white",
+            )
+        )
+        ax.text(column, row, words, ha="center", va="center", fontsize=11, fontweight="bold" if fill else "normal")
 
 
 def _arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float], word: str) -> None:
@@ -71,8 +99,9 @@ def _arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float], word:
     up = start[0] == end[0]
     tail = (start[0], start[1] - HIGH) if up else (start[0] + WIDE, start[1] + (HIGH / 2 if end[1] > start[1] else 0))
     tip = (end[0], end[1] + HIGH) if up else (end[0] - WIDE, end[1])
-    ax.annotate("", tip, tail, arrowprops={"arrowstyle": "-|>", "color": INK, "linewidth": 1.3, "shrinkA": 0,
-                                           "shrinkB": 1})
+    ax.annotate(
+        "", tip, tail, arrowprops={"arrowstyle": "-|>", "color": INK, "linewidth": 1.3, "shrinkA": 0, "shrinkB": 1}
+    )
     middle = ((tail[0] + tip[0]) / 2, (tail[1] + tip[1]) / 2)
     if up:
         ax.text(middle[0] + 0.05, middle[1], word, ha="left", va="center", fontsize=11)

@@ -32,8 +32,9 @@ LOOKS = {
 HIDDEN, PRIOR, SEEN, POSTERIOR = LOOKS.values()
 
 
-def filter_film(steps: int = 30, Q: float = 0.1, R: float = 1.0, P0: float = 4.0, seed: int = 27, *,
-                form: str = "gif") -> bytes:
+def filter_film(
+    steps: int = 30, Q: float = 0.1, R: float = 1.0, P0: float = 4.0, seed: int = 27, *, form: str = "gif"
+) -> bytes:
     """Return a film of the filter on a drifting mean, two frames per step: before and after it sees the observation.
 
     `form` is "gif", or "png" for an animated PNG, which every viewer of notebooks takes for a picture.
@@ -73,14 +74,16 @@ def _film(frames: Sequence[Image.Image], form: str) -> bytes:
 
 def _stage(z: np.ndarray, run: filters.Filtered, steady_gain: float) -> tuple[Figure, Sequence[Axes]]:
     """Return a figure with all that stays the same through the film: the axes of path, densities and gain."""
-    fig, ((path, density), (gain, words)) = style.panels(2, 2, height=2.3, width=7.8, width_ratios=(5, 2),
-                                                         height_ratios=(5, 2))
+    fig, ((path, density), (gain, words)) = style.panels(
+        2, 2, height=2.3, width=7.8, width_ratios=(5, 2), height_ratios=(5, 2)
+    )
     reach, around = 2.2 * np.sqrt(run.prior_var[0]), 1.5 * np.sqrt(run.noise[0])
     low, high = min(z.min() - around, -reach), max(z.max() + around, reach)
     path.set(xlim=(0.2, len(z) + 0.8), ylim=(low, high), ylabel="value", title=" ")
     path.tick_params(labelbottom=False)
-    density.set(xlim=(0, 1.1 / np.sqrt(2 * np.pi * min(run.var))), ylim=(low, high), xticks=[], yticks=[],
-                title="As densities")
+    density.set(
+        xlim=(0, 1.1 / np.sqrt(2 * np.pi * min(run.var))), ylim=(low, high), xticks=[], yticks=[], title="As densities"
+    )
     gain.set(xlim=path.get_xlim(), ylim=(0, 1), xlabel="step t", ylabel="gain K")
     gain.axhline(steady_gain, color=style.GREEN, linestyle="-.", linewidth=1.2)
     gain.annotate("where it settles", (len(z), steady_gain), (0, 4), textcoords="offset points", ha="right", fontsize=9)
@@ -99,16 +102,22 @@ def _draw(axes: Sequence[Axes], latent: np.ndarray, z: np.ndarray, run: filters.
     said = f"it expects {run.prior_mean[t]:.1f}, give or take {spread:.1f}"
     if seen:
         said = f"it sees {z[t]:.1f}, and takes over {100 * run.gain[t]:.0f} % of the surprise"
-    drawn = [path.fill_between(time, mean - band, mean + band, color=style.ORANGE, alpha=0.25, linewidth=0),
-             *path.plot(time, z[known], **SEEN | {"linestyle": "none"}),
-             *path.plot(time, latent[known], **HIDDEN), *path.plot(time, mean, **POSTERIOR),
-             *path.plot([t + 1] * 2, run.prior_mean[t] + np.array([-spread, spread]), **PRIOR),
-             *path.plot(t + 1, run.prior_mean[t], "s", color=style.BLUE),
-             *path.plot(time[t:], z[known][t:], "X", color=style.INK, markersize=9, markeredgecolor="white"),
-             *gain.plot(time, run.gain[known], "-o", color=style.ORANGE, markersize=4),
-             path.text(0, 1.02, f"Step {t + 1}: {said}".replace("-", "−"), transform=path.transAxes, fontsize=11)]
-    beliefs = [(run.prior_mean[t], run.prior_var[t], PRIOR), (z[t], run.noise[t], SEEN | {"marker": ""}),
-               (run.mean[t], run.var[t], POSTERIOR)]
+    drawn = [
+        path.fill_between(time, mean - band, mean + band, color=style.ORANGE, alpha=0.25, linewidth=0),
+        *path.plot(time, z[known], **SEEN | {"linestyle": "none"}),
+        *path.plot(time, latent[known], **HIDDEN),
+        *path.plot(time, mean, **POSTERIOR),
+        *path.plot([t + 1] * 2, run.prior_mean[t] + np.array([-spread, spread]), **PRIOR),
+        *path.plot(t + 1, run.prior_mean[t], "s", color=style.BLUE),
+        *path.plot(time[t:], z[known][t:], "X", color=style.INK, markersize=9, markeredgecolor="white"),
+        *gain.plot(time, run.gain[known], "-o", color=style.ORANGE, markersize=4),
+        path.text(0, 1.02, f"Step {t + 1}: {said}".replace("-", "−"), transform=path.transAxes, fontsize=11),
+    ]
+    beliefs = [
+        (run.prior_mean[t], run.prior_var[t], PRIOR),
+        (z[t], run.noise[t], SEEN | {"marker": ""}),
+        (run.mean[t], run.var[t], POSTERIOR),
+    ]
     grid = np.linspace(*path.get_ylim(), 200)
     for x, P, look in beliefs if seen else beliefs[:1]:
         drawn += density.plot(np.exp(-((grid - x) ** 2) / (2 * P)) / np.sqrt(2 * np.pi * P), grid, **look)

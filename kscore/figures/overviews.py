@@ -26,7 +26,7 @@ def forest_grid(tables: Mapping[str, pd.DataFrame], arms: Sequence[str], *, colu
                 ax.plot([factor.low, factor.high], [place, place], color=look["color"], linewidth=2)
                 ax.plot(factor.estimate, place, color=look["color"], marker=look["marker"], markersize=6)
         label(ax, f"{title}\n(n = {table.factor.iloc[0].n} per arm)", "", "")
-    for ax in axes.flat[len(tables):]:
+    for ax in axes.flat[len(tables) :]:
         ax.remove()
     axes[0, 0].set_yticks(range(len(arms)), [method(arm)["label"] for arm in arms])
     axes[0, 0].set_ylim(len(arms) - 0.4, -0.6)
@@ -51,10 +51,12 @@ def multiverse(worlds: pd.DataFrame, *, columns: int = 2) -> Figure:
         ax.xaxis.set_major_locator(NullLocator())
         label(ax, name, f"{len(ordered)} worlds, in order", "factor" if ax in axes[:, 0] else "")
     _factors(axes[0, 0].set_yscale, axes[0, 0].yaxis)
-    for ax in axes.flat[len(names):]:
+    for ax in axes.flat[len(names) :]:
         ax.axis("off")
-    marks = [Line2D([], [], color=color, marker=marker, label=f"the filter is {side}" if side != SIDES[1] else side)
-             for side, (color, marker) in LOOKS.items()]
+    marks = [
+        Line2D([], [], color=color, marker=marker, label=f"the filter is {side}" if side != SIDES[1] else side)
+        for side, (color, marker) in LOOKS.items()
+    ]
     axes.flat[len(names)].legend(handles=marks, loc="center", title="by the interval of the factor")
     return fig
 

@@ -1,7 +1,7 @@
 """The filter to play with: sliders that work wherever a script may run, and one picture of the same where it may not.
 
-    >>> from kscore import figures
-    >>> figures.explore()
+>>> from kscore import figures
+>>> figures.explore()
 """
 
 import base64
@@ -27,14 +27,23 @@ SLIDERS = (  # the first three in powers of ten
     {"name": "P0", "words": "first variance P₀", "low": -3, "high": 3, "step": 0.25, "log": True},
     {"name": "jump", "words": "jump of the mean", "low": -10, "high": 10, "step": 0.5, "log": False},
 )
-COLORS = {"kscore": style.METHODS["kscore"]["color"], "innovation": style.METHODS["innovation"]["color"],
-          "gain": style.BLUE, "grey": style.GREY, "ink": style.INK}
+COLORS = {
+    "kscore": style.METHODS["kscore"]["color"],
+    "innovation": style.METHODS["innovation"]["color"],
+    "gain": style.BLUE,
+    "grey": style.GREY,
+    "ink": style.INK,
+}
 SCRIPT = Path(__file__).with_suffix(".js")
 
-CAPTION = ("Top: a mean that jumps in the middle, observed through noise of variance 1, and the filter's belief with "
-           "two standard deviations. Middle: its gain. Bottom: the K-Score and the innovation score of every step.")
-ALT = ("Three panels: observations that jump in the middle with the filter's belief following them, a gain that falls "
-       "and settles, and two scores, of which the K-Score swings several times as far as the innovation score.")
+CAPTION = (
+    "Top: a mean that jumps in the middle, observed through noise of variance 1, and the filter's belief with "
+    "two standard deviations. Middle: its gain. Bottom: the K-Score and the innovation score of every step."
+)
+ALT = (
+    "Three panels: observations that jump in the middle with the filter's belief following them, a gain that falls "
+    "and settles, and two scores, of which the K-Score swings several times as far as the innovation score."
+)
 LOOK = """<style>
 .kscore-explore { background: #ffffff; color: #222222; font-family: sans-serif; font-size: 14px; padding: 8px; }
 .kscore-explore img { max-width: 100%; }
@@ -46,13 +55,25 @@ LOOK = """<style>
 
 def explore(seed: int = 0) -> None:
     """Show what Q, R, P₀ and a jump of the mean do to the filter's path, its gain and its scores, with sliders."""
-    told = json.dumps({"noise": _noise(seed).tolist(), "colors": COLORS,
-                       "settings": [slider | {"value": PLAIN[slider["name"]]} for slider in SLIDERS]})
-    picture = (f'<img alt="{html.escape(ALT)}" src="data:image/png;base64,{base64.b64encode(_picture(seed)).decode()}">'
-               f"<p>This is the picture for {_named(PLAIN)}. To move sliders instead, run the cell, or open the "
-               "chapter in the site that <code>make run</code> builds.</p>")
-    display(HTML(f'{LOOK}\n<div class="kscore-explore" data-explore="{html.escape(told)}">{picture}</div>\n'
-                 f'<script>{SCRIPT.read_text(encoding="utf-8")}</script>'), Markdown(f"*{CAPTION}*"))
+    told = json.dumps(
+        {
+            "noise": _noise(seed).tolist(),
+            "colors": COLORS,
+            "settings": [slider | {"value": PLAIN[slider["name"]]} for slider in SLIDERS],
+        }
+    )
+    picture = (
+        f'<img alt="{html.escape(ALT)}" src="data:image/png;base64,{base64.b64encode(_picture(seed)).decode()}">'
+        f"<p>This is the picture for {_named(PLAIN)}. To move sliders instead, run the cell, or open the "
+        "chapter in the site that <code>make run</code> builds.</p>"
+    )
+    display(
+        HTML(
+            f'{LOOK}\n<div class="kscore-explore" data-explore="{html.escape(told)}">{picture}</div>\n'
+            f"<script>{SCRIPT.read_text(encoding='utf-8')}</script>"
+        ),
+        Markdown(f"*{CAPTION}*"),
+    )
 
 
 def _noise(seed: int) -> np.ndarray:

@@ -25,8 +25,12 @@ METHODS: dict[str, dict[str, str]] = {
     "innovation": {"label": "K-Score, innovation", "color": PURPLE, "linestyle": ":", "marker": "P"},
     "adaptive": {"label": "K-Score, adaptive stream", "color": BROWN, "linestyle": (0, (5, 1, 1, 1)), "marker": "*"},
     "adaptive_refit": {"label": "K-Score, adaptive refit", "color": TEAL, "linestyle": (0, (4, 2)), "marker": "<"},
-    "adaptive_innovation": {"label": "K-Score, adaptive innovation", "color": INK, "linestyle": (0, (3, 1, 1, 1, 1, 1)),
-                            "marker": ">"},
+    "adaptive_innovation": {
+        "label": "K-Score, adaptive innovation",
+        "color": INK,
+        "linestyle": (0, (3, 1, 1, 1, 1, 1)),
+        "marker": ">",
+    },
 }
 
 _FILTER = {"label": "filter of episodes", "color": PURPLE, "linestyle": ":", "marker": "P"}
@@ -80,28 +84,50 @@ CONTROL_METHODS: dict[str, dict[str, str]] = {  # the filters of episodes beside
     "running_twice": {"label": "Z-Score, running, at both doors", "color": VIOLET, "linestyle": "-.", "marker": "d"},
     "fading": {"label": "fading mean and scale", "color": OLIVE, "linestyle": "-", "marker": "p"},
 }
-LOOKS = (METHODS | EPISODE_METHODS | RELATIVE_METHODS | GROUP_METHODS | WRAPPER_METHODS | FAIR_METHODS
-         | CONTROL_METHODS)
+LOOKS = METHODS | EPISODE_METHODS | RELATIVE_METHODS | GROUP_METHODS | WRAPPER_METHODS | FAIR_METHODS | CONTROL_METHODS
 """The look of every arm, of whichever part."""
 
 SPOKEN = {
-    "none": "no normalizer", "zscore": "the per-episode Z-Score", "running": "the running Z-Score",
-    "ema": "the Z-Score by EMA", "kscore": "the K-Score stream", "adaptive": "the adaptive stream",
-    "adaptive_refit": "the adaptive refit", "episode_filter": "the filter of episodes",
-    "filter_bank": "the bank of filters", "popart": "PopArt", "percentile_range": "the percentile range",
-    "running_twice": "the running Z-Score at both doors", "fading": "the fading mean and scale",
+    "none": "no normalizer",
+    "zscore": "the per-episode Z-Score",
+    "running": "the running Z-Score",
+    "ema": "the Z-Score by EMA",
+    "kscore": "the K-Score stream",
+    "adaptive": "the adaptive stream",
+    "adaptive_refit": "the adaptive refit",
+    "episode_filter": "the filter of episodes",
+    "filter_bank": "the bank of filters",
+    "popart": "PopArt",
+    "percentile_range": "the percentile range",
+    "running_twice": "the running Z-Score at both doors",
+    "fading": "the fading mean and scale",
 }
 """The arms of the fair fight and its controls in the middle of a sentence."""
 
 
 def use_style() -> None:
     """Set the look of every figure: open axes, readable sizes, the colour-blind palette."""
-    sns.set_theme(context="notebook", style="ticks", palette="colorblind", rc={
-        "axes.spines.top": False, "axes.spines.right": False, "axes.titlesize": 11, "axes.titlelocation": "left",
-        "axes.labelsize": 10, "xtick.labelsize": 9, "ytick.labelsize": 9, "legend.fontsize": 9,
-        "legend.frameon": False, "lines.linewidth": 1.6, "lines.markersize": 5, "figure.dpi": 110,
-        "figure.constrained_layout.use": True, "image.cmap": "cividis",
-    })
+    sns.set_theme(
+        context="notebook",
+        style="ticks",
+        palette="colorblind",
+        rc={
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.titlesize": 11,
+            "axes.titlelocation": "left",
+            "axes.labelsize": 10,
+            "xtick.labelsize": 9,
+            "ytick.labelsize": 9,
+            "legend.fontsize": 9,
+            "legend.frameon": False,
+            "lines.linewidth": 1.6,
+            "lines.markersize": 5,
+            "figure.dpi": 110,
+            "figure.constrained_layout.use": True,
+            "image.cmap": "cividis",
+        },
+    )
 
 
 def method(name: str, *, marker: bool = False) -> dict[str, object]:

@@ -14,8 +14,15 @@ from kscore.figures.style import LOOKS
 from kscore.study.plan import Pairing
 from kscore.study.records import STATUSES
 
-FORMATS = {"restricted mean": ".0f", "median": ".0f", "mean evaluation return": ".0f", "stability": ",.0f",
-           "factor": ".2f", "probability faster": ".2f", "probability steadier": ".2f"}
+FORMATS = {
+    "restricted mean": ".0f",
+    "median": ".0f",
+    "mean evaluation return": ".0f",
+    "stability": ",.0f",
+    "factor": ".2f",
+    "probability faster": ".2f",
+    "probability steadier": ".2f",
+}
 """How the columns of a table of intervals are written; p-values and counts go without saying."""
 
 
@@ -54,9 +61,11 @@ def least_factor(factor: float) -> str:
 def run_count(runs: pd.DataFrame) -> str:
     """Return in words how many runs there are, what they cost and how they ended."""
     ended = runs.status.value_counts()
-    return (f"{len(runs):,} runs, {runs.steps.sum() / 1e6:,.0f} million environment steps, "
-            f"{runs.seconds.sum() / 3600:.1f} hours of one core: "
-            + ", ".join(f"{ended.get(status, 0):,} {status}" for status in ("arrived", "censored", "diverged")))
+    return (
+        f"{len(runs):,} runs, {runs.steps.sum() / 1e6:,.0f} million environment steps, "
+        f"{runs.seconds.sum() / 3600:.1f} hours of one core: "
+        + ", ".join(f"{ended.get(status, 0):,} {status}" for status in ("arrived", "censored", "diverged"))
+    )
 
 
 def ended(record: dict) -> str:
@@ -67,8 +76,10 @@ def ended(record: dict) -> str:
 # Tables of sentences
 
 SYMBOLS = {Verdict.HOLDS: "✓", Verdict.FAILS: "✗", Verdict.UNTOLD: "?"}
-SET_AS_PROSE = ("text-align: left; vertical-align: top; white-space: normal; padding: 0.3em 0.5em; "
-                "border-bottom: 1px solid #bbb; font-size: 0.9em")
+SET_AS_PROSE = (
+    "text-align: left; vertical-align: top; white-space: normal; padding: 0.3em 0.5em; "
+    "border-bottom: 1px solid #bbb; font-size: 0.9em"
+)
 
 
 def sentences(frame: pd.DataFrame) -> Styler:
@@ -78,10 +89,19 @@ def sentences(frame: pd.DataFrame) -> Styler:
 
 def verdicts(judged: pd.DataFrame, readings: Iterable[str] = READINGS) -> Styler:
     """Return the judged claims (`analysis.claims.judge`) as a table: the claim, and each reading's verdict and why."""
-    return sentences(judged[["where", "says"]].rename(columns={"says": "claim"}).assign(**{
-        f"as {reading}": [f"<b>{SYMBOLS[verdict]} {verdict}</b><br>{html.escape(found)}" for verdict, found
-                          in zip(judged[f"{reading}_verdict"], judged[f"{reading}_found"], strict=True)]
-        for reading in readings}))
+    return sentences(
+        judged[["where", "says"]]
+        .rename(columns={"says": "claim"})
+        .assign(
+            **{
+                f"as {reading}": [
+                    f"<b>{SYMBOLS[verdict]} {verdict}</b><br>{html.escape(found)}"
+                    for verdict, found in zip(judged[f"{reading}_verdict"], judged[f"{reading}_found"], strict=True)
+                ]
+                for reading in readings
+            }
+        )
+    )
 
 
 def pairing(text: str) -> str:

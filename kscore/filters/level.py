@@ -131,8 +131,15 @@ def filter_checked(z: np.ndarray, Q: float, R: float, start: Belief) -> Filtered
     return _filtered(start, Q, mean, K, np.full_like(K, R), R)
 
 
-def adaptive_filter_series(z: np.ndarray, Q: float, R: float, alpha: float = 0.9, start: Belief = START, *,
-                           R_timing: Literal["after", "before"] = "after") -> Filtered:
+def adaptive_filter_series(
+    z: np.ndarray,
+    Q: float,
+    R: float,
+    alpha: float = 0.9,
+    start: Belief = START,
+    *,
+    R_timing: Literal["after", "before"] = "after",
+) -> Filtered:
     """Run the filter with a noise level that follows the squared surprises (P6).
 
     R_t = α R_{t-1} + (1 - α) (z_t - x_{t-1})². The paper does not say which of the two enters the gain at step t:
@@ -146,8 +153,9 @@ def adaptive_filter_series(z: np.ndarray, Q: float, R: float, alpha: float = 0.9
     return adaptive_filter_checked(z, Q, R, alpha, _checked_start(start, z), R_timing)
 
 
-def adaptive_filter_checked(z: np.ndarray, Q: float, R: float | np.ndarray, alpha: float, start: Belief,
-                            R_timing: str) -> Filtered:
+def adaptive_filter_checked(
+    z: np.ndarray, Q: float, R: float | np.ndarray, alpha: float, start: Belief, R_timing: str
+) -> Filtered:
     """Do what `adaptive_filter_series` does, for a caller who has checked the arguments already."""
     x, P = start
     mean, gain, noise = _storage(z), _storage(z), _storage(z)
@@ -176,8 +184,10 @@ def _storage(z: np.ndarray) -> list[float] | np.ndarray:
 
 
 def _checked_start(start: Belief, z: np.ndarray) -> Belief:
-    return Belief(_one_or_each("start.mean", start.mean, z, checks.number),
-                  _one_or_each("start.var", start.var, z, checks.variance))
+    return Belief(
+        _one_or_each("start.mean", start.mean, z, checks.number),
+        _one_or_each("start.var", start.var, z, checks.variance),
+    )
 
 
 def _one_or_each(name: str, value: float | np.ndarray, z: np.ndarray, check: Callable) -> float | np.ndarray:

@@ -41,6 +41,7 @@ class Noise(NamedTuple):
 
 # Likelihood
 
+
 def local_level_likelihood(series: np.ndarray, Q: float, R: float) -> float:
     """Return the log-likelihood of a series, (time,), under the model with variances Q and R.
 
@@ -84,6 +85,7 @@ def _innovations(z: np.ndarray, ratio: float) -> tuple[int, float, float]:
 
 # Estimates from a whole series
 
+
 def estimate_noise(series: np.ndarray, method: Literal["likelihood", "moments", "gradient"] = "likelihood") -> Noise:
     """Estimate Q and R of a series, (time,), of at least three observations that are not all equal.
 
@@ -107,9 +109,12 @@ def _by_likelihood(z: np.ndarray) -> Noise:
     coarse = np.linspace(low, high, 33)  # the likelihood can have two peaks, one of them at no drift
     best = float(coarse[np.argmax([_concentrated(z, math.exp(ratio)) for ratio in coarse])])
     step = coarse[1] - coarse[0]
-    found = minimize_scalar(lambda ratio: -_concentrated(z, math.exp(ratio)),
-                            bounds=(max(low, best - step), min(high, best + step)), method="bounded",
-                            options={"xatol": 1e-4})
+    found = minimize_scalar(
+        lambda ratio: -_concentrated(z, math.exp(ratio)),
+        bounds=(max(low, best - step), min(high, best + step)),
+        method="bounded",
+        options={"xatol": 1e-4},
+    )
     ratio = 0.0 if _concentrated(z, 0.0) >= -found.fun else math.exp(found.x)
     return _noise(ratio, z, scale)
 
@@ -141,8 +146,9 @@ def _by_gradient(z: np.ndarray) -> Noise:
     scale = _power(z)
     observed = torch.as_tensor(z / math.sqrt(scale), dtype=torch.float64)
     start = _by_moments(z / math.sqrt(scale))
-    logs = torch.tensor([math.log(max(start.Q, 1e-2 * start.R)), math.log(start.R)], dtype=torch.float64,
-                        requires_grad=True)
+    logs = torch.tensor(
+        [math.log(max(start.Q, 1e-2 * start.R)), math.log(start.R)], dtype=torch.float64, requires_grad=True
+    )
     climb = torch.optim.LBFGS([logs], max_iter=60, line_search_fn="strong_wolfe", tolerance_grad=1e-9)
 
     def loss() -> torch.Tensor:
@@ -183,6 +189,7 @@ def _power(z: np.ndarray) -> float:
 
 
 # Estimates that follow a stream
+
 
 class Moments(NamedTuple):
     """What is remembered of a stream's first differences: the last observation and step, and two discounted means."""
@@ -225,8 +232,9 @@ BANK = tuple(float(f"{ratio:.3g}") for ratio in np.geomspace(1e-4, 10, 8))
 def start_bank(z: float, ratios: np.ndarray = BANK) -> Bank:
     """Return a bank that has seen one observation: every filter believes in it, with the variance R."""
     ratios = np.asarray(ratios, float)
-    return Bank(ratios, np.full(len(ratios), float(z)), np.ones(len(ratios)), 0.0, np.zeros(len(ratios)),
-                np.zeros(len(ratios)))
+    return Bank(
+        ratios, np.full(len(ratios), float(z)), np.ones(len(ratios)), 0.0, np.zeros(len(ratios)), np.zeros(len(ratios))
+    )
 
 
 def follow_bank(bank: Bank, z: float, forget: float = 0.0, noise: float = 1.0) -> Bank:
@@ -240,8 +248,14 @@ def follow_bank(bank: Bank, z: float, forget: float = 0.0, noise: float = 1.0) -
     innovation = z - bank.mean
     gain = prior / S
     kept = 1.0 - forget
-    return Bank(bank.ratio, bank.mean + gain * innovation, gain * noise, kept * bank.count + 1.0,
-                kept * bank.logs + np.log(S), kept * bank.squares + innovation * innovation / S)
+    return Bank(
+        bank.ratio,
+        bank.mean + gain * innovation,
+        gain * noise,
+        kept * bank.count + 1.0,
+        kept * bank.logs + np.log(S),
+        kept * bank.squares + innovation * innovation / S,
+    )
 
 
 def bank_weights(bank: Bank) -> np.ndarray:

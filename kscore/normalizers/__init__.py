@@ -25,8 +25,25 @@ from kscore.normalizers.relatives import Percentile, PopArt, RewardScale, Symlog
 from kscore.normalizers.steps import Ema, KScore, NoNormalizer, Running, ZScore
 
 KINDS = (NoNormalizer, ZScore, Running, Ema, KScore, EpisodeScore, PopArt, Percentile, RewardScale, Symlog, Parts)
-__all__ = ["NORMALIZERS", "Ema", "EpisodeScore", "KScore", "NoNormalizer", "Normalizer", "Parts", "Percentile",
-           "PopArt", "RewardScale", "Running", "Scaling", "Symlog", "ZScore", "make", "option_names", "spelled_out"]
+__all__ = [
+    "NORMALIZERS",
+    "Ema",
+    "EpisodeScore",
+    "KScore",
+    "NoNormalizer",
+    "Normalizer",
+    "Parts",
+    "Percentile",
+    "PopArt",
+    "RewardScale",
+    "Running",
+    "Scaling",
+    "Symlog",
+    "ZScore",
+    "make",
+    "option_names",
+    "spelled_out",
+]
 
 NORMALIZERS: dict[str, type[Normalizer]] = {kind.name: kind for kind in KINDS}
 

@@ -81,9 +81,13 @@ class EpisodeScore(Normalizer):
     @property
     def state(self) -> dict[str, Callable[[str, object], object]]:
         """What is learned, and how it is checked: the shape depends on how many filters there are."""
-        return {"episodes": partial(checks.whole, low=0), "length": partial(checks.number, low=0),
-                **{name: partial(checks.array, shape=getattr(self, name).shape)
-                   for name in ("centre", "spread", "moments")}}
+        return {
+            "episodes": partial(checks.whole, low=0),
+            "length": partial(checks.number, low=0),
+            **{
+                name: partial(checks.array, shape=getattr(self, name).shape) for name in ("centre", "spread", "moments")
+            },
+        }
 
     @property
     def level_ratio(self) -> float:

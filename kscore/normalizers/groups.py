@@ -24,8 +24,10 @@ def group_rewards(rewards: np.ndarray, least: int = 2) -> np.ndarray:
     """Return rewards as an array of finite numbers, (prompts, answers), with enough answers to each prompt."""
     flat = checks.series("rewards", np.ravel(rewards))
     if np.ndim(rewards) != 2 or np.shape(rewards)[1] < least:
-        raise ValueError(f"rewards must be (prompts, answers) with at least {least} answers to a prompt, got shape "
-                         f"{np.shape(rewards)}")
+        raise ValueError(
+            f"rewards must be (prompts, answers) with at least {least} answers to a prompt, got shape "
+            f"{np.shape(rewards)}"
+        )
     return flat.reshape(np.shape(rewards))
 
 

@@ -155,8 +155,18 @@ class Adam:
         moments = torch.zeros((2, *memory.parameters.shape), dtype=memory.parameters.dtype)
         steps = torch.zeros(())
         state = [memory.parameters], [memory.gradient], [moments[0]], [moments[1]], [], [steps]
-        self.step = partial(adam, *state, fused=True, lr=learning_rate, beta1=0.9, beta2=0.999, eps=1e-8,
-                            weight_decay=0.0, amsgrad=False, maximize=False)
+        self.step = partial(
+            adam,
+            *state,
+            fused=True,
+            lr=learning_rate,
+            beta1=0.9,
+            beta2=0.999,
+            eps=1e-8,
+            weight_decay=0.0,
+            amsgrad=False,
+            maximize=False,
+        )
 
 
 @dataclass
@@ -180,8 +190,9 @@ class Agent:
         outputs = self.critic(batch.observations, self.dropout.draw(len(batch.actions))).squeeze(1)
         return outputs if self.units is None else self.units.values(outputs)
 
-    def value_loss(self, values: torch.Tensor, targets: np.ndarray | torch.Tensor, config: Settings,
-                   episodes: int = 1) -> torch.Tensor:
+    def value_loss(
+        self, values: torch.Tensor, targets: np.ndarray | torch.Tensor, config: Settings, episodes: int = 1
+    ) -> torch.Tensor:
         """Return the smooth-L1 distance of the values from their targets, in the critic's own units."""
         if self.units is not None:
             values, targets = self.units.outputs(values), self.units.outputs(targets)
@@ -291,8 +302,10 @@ def actor_critic(agent: Agent, batch: Batch, normalize: Normalization, config: S
     agent.rescale(targets)
     values = agent.values(batch)
     advantages = normalize.advantages(agent.advantages(targets - values.detach().numpy()), batch.lengths)
-    agent.descend(policy_loss(agent.log_probs(batch, batch.masks), advantages, config, len(batch.rewards))
-                  + agent.value_loss(values, targets, config, len(batch.rewards)))
+    agent.descend(
+        policy_loss(agent.log_probs(batch, batch.masks), advantages, config, len(batch.rewards))
+        + agent.value_loss(values, targets, config, len(batch.rewards))
+    )
 
 
 def gae(agent: Agent, batch: Batch, normalize: Normalization, config: Settings) -> None:
@@ -303,8 +316,10 @@ def gae(agent: Agent, batch: Batch, normalize: Normalization, config: Settings) 
     values = agent.values(batch)
     estimates = batch.gae_advantages(values.detach().numpy(), config.gamma, config.lam)
     advantages = normalize.advantages(agent.advantages(estimates), batch.lengths)
-    agent.descend(policy_loss(agent.log_probs(batch, batch.masks), advantages, config, len(batch.rewards))
-                  + agent.value_loss(values, targets, config, len(batch.rewards)))
+    agent.descend(
+        policy_loss(agent.log_probs(batch, batch.masks), advantages, config, len(batch.rewards))
+        + agent.value_loss(values, targets, config, len(batch.rewards))
+    )
 
 
 def ppo(agent: Agent, batch: Batch, normalize: Normalization, config: Settings) -> None:
@@ -320,8 +335,10 @@ def ppo(agent: Agent, batch: Batch, normalize: Normalization, config: Settings) 
     bounds = clip_bounds(advantages, config.clip)
     for _ in range(config.epochs):
         log_probs = agent.log_probs(batch, agent.dropout.draw(len(batch.actions)))
-        agent.descend(clipped_loss(log_probs, old_log_probs, advantages, bounds, config, len(batch.rewards))
-                      + agent.value_loss(agent.values(batch), targets, config, len(batch.rewards)))
+        agent.descend(
+            clipped_loss(log_probs, old_log_probs, advantages, bounds, config, len(batch.rewards))
+            + agent.value_loss(agent.values(batch), targets, config, len(batch.rewards))
+        )
 
 
 ALGORITHMS = {"reinforce": reinforce, "actor_critic": actor_critic, "gae": gae, "ppo": ppo}
@@ -341,15 +358,22 @@ def clip_bounds(advantages: torch.Tensor, clip: float) -> tuple[torch.Tensor, to
     return torch.where(blamed, 1 - clip, 0.0), torch.where(blamed, torch.inf, 1 + clip)
 
 
-def clipped_loss(log_probs: torch.Tensor, old_log_probs: torch.Tensor, advantages: torch.Tensor,
-                 bounds: tuple[torch.Tensor, torch.Tensor], config: Settings, episodes: int = 1) -> torch.Tensor:
+def clipped_loss(
+    log_probs: torch.Tensor,
+    old_log_probs: torch.Tensor,
+    advantages: torch.Tensor,
+    bounds: tuple[torch.Tensor, torch.Tensor],
+    config: Settings,
+    episodes: int = 1,
+) -> torch.Tensor:
     """Return -Σ_t min(ρ_t A_t, clip(ρ_t, 1 - c, 1 + c) A_t), ρ_t = π(a_t | s_t) / π_old(a_t | s_t), or its mean."""
     ratios = (log_probs - old_log_probs).exp()
     return -_weighted(ratios.clamp(*bounds), advantages, config.policy_reduction, episodes)
 
 
-def value_loss(values: torch.Tensor, targets: np.ndarray | torch.Tensor, config: Settings,
-               episodes: int = 1) -> torch.Tensor:
+def value_loss(
+    values: torch.Tensor, targets: np.ndarray | torch.Tensor, config: Settings, episodes: int = 1
+) -> torch.Tensor:
     """Return the smooth-L1 distance of the values from their targets, summed or averaged as the policy's loss is."""
     loss = F.smooth_l1_loss(values, _tensor(targets, values), reduction=config.value_reduction)
     return loss / episodes if config.value_reduction == "sum" else loss

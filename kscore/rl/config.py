@@ -41,8 +41,10 @@ def _value_scale(name: str, options: Mapping | None) -> dict | None:
     if options is not None and options["name"] != "symlog":  # a critic can also learn in logarithms
         centre, scale = normalizers.make(**options).recall(np.array([0.0, 1.0]))
         if np.ndim(centre) or np.ndim(scale):
-            raise ValueError(f"{name} must name a normalizer with one centre and one scale for all steps, got "
-                             f"{options!r}, which has one a step")
+            raise ValueError(
+                f"{name} must name a normalizer with one centre and one scale for all steps, got "
+                f"{options!r}, which has one a step"
+            )
     return options
 
 
@@ -84,20 +86,37 @@ def _widths(name: str, value: tuple[int, ...]) -> tuple[int, ...]:
 
 
 CHOICES = {
-    "algorithm": ALGORITHMS, "signal": ("returns", "advantages"), "policy_reduction": ("sum", "mean"),
-    "value_reduction": ("sum", "mean"), "activation": ACTIVATIONS, "criterion": ("evaluation", "training", "both"),
+    "algorithm": ALGORITHMS,
+    "signal": ("returns", "advantages"),
+    "policy_reduction": ("sum", "mean"),
+    "value_reduction": ("sum", "mean"),
+    "activation": ACTIVATIONS,
+    "criterion": ("evaluation", "training", "both"),
 }
 FIELD_CHECKS = {
-    "reward_normalizer": _normalizer_or_none, "normalizer": _normalizer, "advantage_normalizer": _normalizer_or_none,
+    "reward_normalizer": _normalizer_or_none,
+    "normalizer": _normalizer,
+    "advantage_normalizer": _normalizer_or_none,
     "value_scale": _value_scale,
-    "normalize_advantages": checks.flag, "full_window": checks.flag, "stop": checks.flag,
-    "gamma": partial(checks.number, low=0, high=1), "lam": partial(checks.number, low=0, high=1),
-    "clip": checks.positive, "learning_rate": checks.positive, "reward_scale": checks.positive,
+    "normalize_advantages": checks.flag,
+    "full_window": checks.flag,
+    "stop": checks.flag,
+    "gamma": partial(checks.number, low=0, high=1),
+    "lam": partial(checks.number, low=0, high=1),
+    "clip": checks.positive,
+    "learning_rate": checks.positive,
+    "reward_scale": checks.positive,
     "dropout": partial(checks.number, low=0, below=1),
     "threshold": lambda name, value: None if value is None else checks.number(name, value),
-    "hidden": _widths, "head": _head, "epochs": checks.whole, "episodes_per_update": checks.whole,
-    "window": checks.whole, "evaluate_every": checks.whole, "max_episodes": checks.whole,
-    "env": _environment, "disturbance": _disturbance,
+    "hidden": _widths,
+    "head": _head,
+    "epochs": checks.whole,
+    "episodes_per_update": checks.whole,
+    "window": checks.whole,
+    "evaluate_every": checks.whole,
+    "max_episodes": checks.whole,
+    "env": _environment,
+    "disturbance": _disturbance,
 }
 
 
@@ -149,8 +168,10 @@ class RunConfig:
             object.__setattr__(self, name, check(name, getattr(self, name)))  # numbers become plain: 475 is 475.0
         if self.advantage_normalizer and (self.signal == "advantages" or self.normalize_advantages):
             other = "signal 'advantages'" if self.signal == "advantages" else "normalize_advantages"
-            raise ValueError(f"advantage_normalizer must be None with {other}, which puts another normalizer in its "
-                             f"place: give up one of the two, got {self.advantage_normalizer!r}")
+            raise ValueError(
+                f"advantage_normalizer must be None with {other}, which puts another normalizer in its "
+                f"place: give up one of the two, got {self.advantage_normalizer!r}"
+            )
         if self.value_scale and self.algorithm == "reinforce":
             raise ValueError(f"value_scale must be None with reinforce, which has no critic, got {self.value_scale!r}")
         if self.disturbance:
@@ -161,8 +182,10 @@ class RunConfig:
 
         actions = environments.check(self.env)
         if disturbances.make(**self.disturbance).discrete and not hasattr(actions, "n"):
-            raise ValueError(f"disturbance must leave the actions of {self.env} alone, which are not discrete, got "
-                             f"{self.disturbance!r}")
+            raise ValueError(
+                f"disturbance must leave the actions of {self.env} alone, which are not discrete, got "
+                f"{self.disturbance!r}"
+            )
 
     @classmethod
     def preset(cls, env: str, algorithm: str) -> Self:
@@ -181,8 +204,16 @@ def _continuous(**own: object) -> dict[str, dict]:
 
     Nothing is dropped. Under a narrow Gaussian the ratios of PPO would come from the masks more than from learning.
     """
-    shared = {"hidden": (64, 64), "activation": "relu", "dropout": 0.0, "learning_rate": 0.001, "epochs": 10,
-              "episodes_per_update": 4, "policy_reduction": "mean", "window": 10}
+    shared = {
+        "hidden": (64, 64),
+        "activation": "relu",
+        "dropout": 0.0,
+        "learning_rate": 0.001,
+        "epochs": 10,
+        "episodes_per_update": 4,
+        "policy_reduction": "mean",
+        "window": 10,
+    }
     z_scored = {"normalize_advantages": True}
     return {"": shared | own, "actor_critic": z_scored, "gae": z_scored, "ppo": z_scored}
 
@@ -198,21 +229,39 @@ def _terminal(**own: object) -> dict[str, dict]:
 
 PRESETS: dict[str, dict[str, dict]] = {
     "CartPole-v1": {
-        "": {"threshold": 475.0, "max_episodes": 500, "hidden": (128,), "activation": "relu", "dropout": 0.5,
-             "learning_rate": 0.01},
+        "": {
+            "threshold": 475.0,
+            "max_episodes": 500,
+            "hidden": (128,),
+            "activation": "relu",
+            "dropout": 0.5,
+            "learning_rate": 0.01,
+        },
         "gae": {"normalize_advantages": True},
         "ppo": {"normalize_advantages": True},
     },
     "LunarLander-v3": {
-        "": {"threshold": 200.0, "max_episodes": 1500, "hidden": (128, 128), "activation": "prelu", "dropout": 0.1,
-             "learning_rate": 0.0005},
+        "": {
+            "threshold": 200.0,
+            "max_episodes": 1500,
+            "hidden": (128, 128),
+            "activation": "prelu",
+            "dropout": 0.1,
+            "learning_rate": 0.0005,
+        },
         "actor_critic": {"normalize_advantages": True},
         "gae": {"normalize_advantages": True},
         "ppo": {"normalize_advantages": True, "policy_reduction": "mean"},
     },
     "Acrobot-v1": {
-        "": {"threshold": -100.0, "max_episodes": 300, "hidden": (128,), "activation": "relu", "dropout": 0.0,
-             "learning_rate": 0.003},
+        "": {
+            "threshold": -100.0,
+            "max_episodes": 300,
+            "hidden": (128,),
+            "activation": "relu",
+            "dropout": 0.0,
+            "learning_rate": 0.003,
+        },
         "gae": {"normalize_advantages": True},
         "ppo": {"normalize_advantages": True, "policy_reduction": "mean", "learning_rate": 0.001},
     },

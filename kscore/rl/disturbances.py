@@ -123,8 +123,9 @@ class Disturbed(gym.Wrapper):
     is there from episode `after` + 1 on. Without `rng` rewards are passed on as they are, as an evaluation needs them.
     """
 
-    def __init__(self, env: gym.Env, disturbance: Disturbance, episode: Callable[[], int],
-                 rng: np.random.Generator | None = None) -> None:
+    def __init__(
+        self, env: gym.Env, disturbance: Disturbance, episode: Callable[[], int], rng: np.random.Generator | None = None
+    ) -> None:
         super().__init__(env)
         self.disturbance, self.episode, self.rng = disturbance, episode, rng
         self.begun, self.clean = False, []
@@ -146,8 +147,9 @@ class Disturbed(gym.Wrapper):
         return observation, reward, terminated, truncated, info
 
 
-def put_on(environment: Environment, options: dict | None, episode: Callable[[], int],
-           rng: np.random.Generator | None = None) -> Environment:
+def put_on(
+    environment: Environment, options: dict | None, episode: Callable[[], int], rng: np.random.Generator | None = None
+) -> Environment:
     """Return the environment under a disturbance, or without one the environment itself."""
     if options is None:
         return environment

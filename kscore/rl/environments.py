@@ -49,11 +49,15 @@ def make(env: str, seed: int) -> Environment:
     made = _registered(env)
     limit = made.spec.max_episode_steps
     if env.rpartition(":")[2] != made.spec.id:
-        raise ValueError(f"env must name its version, because another gymnasium may mean another one; "
-                         f"{env} means {made.spec.id} here")
+        raise ValueError(
+            f"env must name its version, because another gymnasium may mean another one; "
+            f"{env} means {made.spec.id} here"
+        )
     if limit is None:
-        raise ValueError(f"env must have a time limit, because an update waits for the end of an episode; "
-                         f"register {env} with max_episode_steps")
+        raise ValueError(
+            f"env must have a time limit, because an update waits for the end of an episode; "
+            f"register {env} with max_episode_steps"
+        )
     while isinstance(made, TimeLimit | OrderEnforcing | PassiveEnvChecker):
         made = made.env
     made = _in_plain_actions(_in_flat_observations(made, env), env)
@@ -70,9 +74,11 @@ def _in_flat_observations(made: gym.Env, env: str) -> gym.Env:
     if isinstance(space, gym.spaces.Box) and len(space.shape) == 1:
         return made
     if not all(isinstance(part, COUNTS) for part in (space if isinstance(space, gym.spaces.Tuple) else [space])):
-        raise ValueError(f"env must have a flat Box of numbers as observation, or counts that can be written as ones "
-                         f"and zeros, because the networks are multilayer perceptrons without an encoder for images or "
-                         f"structures; {env} has {space}")
+        raise ValueError(
+            f"env must have a flat Box of numbers as observation, or counts that can be written as ones "
+            f"and zeros, because the networks are multilayer perceptrons without an encoder for images or "
+            f"structures; {env} has {space}"
+        )
     return FlattenObservation(made)
 
 
@@ -84,8 +90,10 @@ def _in_plain_actions(made: gym.Env, env: str) -> gym.Env:
             return made
         return TransformAction(made, lambda action: action + int(space.start), gym.spaces.Discrete(space.n))
     if not isinstance(space, gym.spaces.Box) or len(space.shape) != 1 or space.dtype.kind != "f":
-        raise ValueError("env must have discrete actions or a flat Box of real numbers, because those are what the "
-                         f"policies can draw; {env} has {space}")
+        raise ValueError(
+            "env must have discrete actions or a flat Box of real numbers, because those are what the "
+            f"policies can draw; {env} has {space}"
+        )
     return PlainActions(made)
 
 
@@ -159,12 +167,13 @@ def play(environment: Environment, policy: "Policy", rng: np.random.Generator, d
         rewards.append(float(reward))
         if terminated or truncated:
             break
-    masks = [np.concatenate(layer)[:len(actions)] for layer in zip(*blocks, strict=True)] or None
+    masks = [np.concatenate(layer)[: len(actions)] for layer in zip(*blocks, strict=True)] or None
     return Episode(np.array(observations, np.float32), np.array(actions), rewards, masks)
 
 
-def _chance(limit: int, policy: "Policy", rng: np.random.Generator, dropout: "Dropout",
-            blocks: "list[Masks]") -> Iterator[tuple[tuple[np.ndarray, ...] | None, np.ndarray]]:
+def _chance(
+    limit: int, policy: "Policy", rng: np.random.Generator, dropout: "Dropout", blocks: "list[Masks]"
+) -> Iterator[tuple[tuple[np.ndarray, ...] | None, np.ndarray]]:
     """Yield each step's masks (one a hidden layer) and noise up to the limit; collect the masks in `blocks`."""
     for start in range(0, limit, BLOCK):
         steps = min(BLOCK, limit - start)

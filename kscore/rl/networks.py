@@ -137,7 +137,7 @@ class Dropout:
 
     def _draw(self, batch: int, width: int) -> np.ndarray:
         words = self._source.random_raw(batch * width * self._word.itemsize // 8 + 1).view(self._word)
-        mask = (words[:batch * width] >= self._dropped).astype(np.float32)
+        mask = (words[: batch * width] >= self._dropped).astype(np.float32)
         mask *= self._kept
         return mask.reshape(batch, width)
 
@@ -154,9 +154,17 @@ class Forward:
         widths = [len(layer.weight) for layer in network.hidden] + [network.last.weight.shape[1]]
         inputs = [np.ones(width + 1, np.float32) for width in widths]  # the 1 stays
         self._observation = inputs[0][:-1]
-        self._hidden = [(i, inputs[i], layer.matrix, inputs[i + 1][:-1], np.zeros(layer.matrix.shape[1], np.float32),
-                         None if layer.slope is None else layer.slope.detach().numpy().reshape(()))
-                        for i, layer in enumerate(network.hidden)]
+        self._hidden = [
+            (
+                i,
+                inputs[i],
+                layer.matrix,
+                inputs[i + 1][:-1],
+                np.zeros(layer.matrix.shape[1], np.float32),
+                None if layer.slope is None else layer.slope.detach().numpy().reshape(()),
+            )
+            for i, layer in enumerate(network.hidden)
+        ]
         self._features, self._last = inputs[-1][:-1], network.last.matrix
         self._bias = network.last.bias.detach().numpy()
         self._outputs = np.empty(len(self._last), np.float32)

@@ -150,8 +150,10 @@ def head_for(space: gym.Space, name: str | None = None) -> type[Head]:
         return Categorical if isinstance(space, gym.spaces.Discrete) else Gaussian
     kind = checks.outside("head", name, Head)
     if not isinstance(space, kind.space):
-        raise ValueError(f"head must be one for the actions of the environment, {space}, got {name!r}, which is for "
-                         f"{kind.space.__name__}")
+        raise ValueError(
+            f"head must be one for the actions of the environment, {space}, got {name!r}, which is for "
+            f"{kind.space.__name__}"
+        )
     return kind
 
 

@@ -60,8 +60,10 @@ class SumsConfig:
         checks.positive("learning_rate", self.learning_rate)
         checks.number("wrong", self.wrong, low=0, high=1)
         if self.batch % self.answers or self.batch // self.answers > len(PROMPTS):
-            raise ValueError(f"batch must be a multiple of answers = {self.answers}, for at most {len(PROMPTS)} "
-                             f"prompts, got {self.batch}")
+            raise ValueError(
+                f"batch must be a multiple of answers = {self.answers}, for at most {len(PROMPTS)} "
+                f"prompts, got {self.batch}"
+            )
 
 
 class Adder(torch.nn.Module):
@@ -114,8 +116,9 @@ def taught(config: SumsConfig, rng: np.random.Generator) -> Adder:
     return policy
 
 
-def draw_groups(policy: Adder, chosen: np.ndarray, answers: int,
-                generator: torch.Generator) -> tuple[torch.Tensor, torch.Tensor, np.ndarray]:
+def draw_groups(
+    policy: Adder, chosen: np.ndarray, answers: int, generator: torch.Generator
+) -> tuple[torch.Tensor, torch.Tensor, np.ndarray]:
     """Draw groups of answers; return prompts and answers, one after the other, and the rewards, (prompts, answers)."""
     prompts = torch.from_numpy(PROMPTS[chosen].repeat(answers, axis=0))
     drawn = policy.draw(prompts, generator)

@@ -42,7 +42,15 @@ LONGEST_HAND = 21
 least 1, so that the twentieth card that is asked for leads beyond 21. The limit cuts no game off."""
 
 gym.register("Bandit-v0", Bandit, max_episode_steps=1)
-gym.register("TimedBlackjack-v1", "gymnasium.envs.toy_text.blackjack:BlackjackEnv", max_episode_steps=LONGEST_HAND,
-             kwargs={"sab": True, "natural": False})
-gym.register("DryLake-v1", "gymnasium.envs.toy_text.frozen_lake:FrozenLakeEnv", max_episode_steps=100,
-             kwargs={"map_name": "4x4", "is_slippery": False})
+gym.register(
+    "TimedBlackjack-v1",
+    "gymnasium.envs.toy_text.blackjack:BlackjackEnv",
+    max_episode_steps=LONGEST_HAND,
+    kwargs={"sab": True, "natural": False},
+)
+gym.register(
+    "DryLake-v1",
+    "gymnasium.envs.toy_text.frozen_lake:FrozenLakeEnv",
+    max_episode_steps=100,
+    kwargs={"map_name": "4x4", "is_slippery": False},
+)

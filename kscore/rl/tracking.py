@@ -25,8 +25,9 @@ STREAM = 100  # far from the streams of a run: what is played here leaves the ru
 COLUMNS = ("episode", "arm", "centre", "expected", "standard_error")
 
 
-def follow(config: RunConfig, seed: int, arms: Mapping[str, dict] | None = None, *, every: int = 10,
-           episodes: int = 100) -> pd.DataFrame:
+def follow(
+    config: RunConfig, seed: int, arms: Mapping[str, dict] | None = None, *, every: int = 10, episodes: int = 100
+) -> pd.DataFrame:
     """Train a run and return, for every so many of its episodes and each arm, the centre and what was to be expected.
 
     `arms` names normalizers by their options; without it there is one, the run's own. Columns: `episode`, counted from
@@ -38,8 +39,10 @@ def follow(config: RunConfig, seed: int, arms: Mapping[str, dict] | None = None,
     checks.whole("every", every)
     checks.whole("episodes", episodes, low=2)
     if config.reward_normalizer is not None:
-        raise ValueError("reward_normalizer must be None where centres of returns are followed, because the units of "
-                         f"the returns change with it, got {config.reward_normalizer!r}")
+        raise ValueError(
+            "reward_normalizer must be None where centres of returns are followed, because the units of "
+            f"the returns change with it, got {config.reward_normalizer!r}"
+        )
     arms = {config.normalizer["name"]: config.normalizer} if arms is None else arms
     if not isinstance(arms, Mapping):
         raise ValueError(f"arms must map names to normalizers, got {arms!r}")

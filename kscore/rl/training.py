@@ -1,8 +1,8 @@
 """One run: train one configuration from one seed until its stopping rule says so, and return the record.
 
-    >>> config = RunConfig.preset("CartPole-v1", "ppo")
-    >>> record = train(dataclasses.replace(config, normalizer={"name": "kscore", "mode": "refit"}), seed=0)
-    >>> record["status"], record["episodes"]
+>>> config = RunConfig.preset("CartPole-v1", "ppo")
+>>> record = train(dataclasses.replace(config, normalizer={"name": "kscore", "mode": "refit"}), seed=0)
+>>> record["status"], record["episodes"]
 """
 
 import dataclasses
@@ -72,7 +72,7 @@ policy that played them."""
 
 def arrived(returns: list[float], config: RunConfig) -> bool:
     """Say whether the mean of the last returns has reached the threshold."""
-    last = returns[-config.window:]
+    last = returns[-config.window :]
     if config.threshold is None or not last or (config.full_window and len(last) < config.window):
         return False
     return sum(last) / len(last) >= config.threshold
@@ -123,16 +123,28 @@ def train(config: RunConfig, seed: int, progress: Progress | None = None, watch:
         training.env.close()
         evaluation.env.close()
     return {
-        "protocol": PROTOCOL_VERSION, "config": config.to_dict(), "seed": seed,
-        "status": status, "reason": reason, "solved": status == "solved", "episodes": history.episodes,
-        **dataclasses.asdict(history), "steps": history.train_steps + history.eval_steps,
-        "seconds": time.perf_counter() - start, "versions": provenance.versions(),
+        "protocol": PROTOCOL_VERSION,
+        "config": config.to_dict(),
+        "seed": seed,
+        "status": status,
+        "reason": reason,
+        "solved": status == "solved",
+        "episodes": history.episodes,
+        **dataclasses.asdict(history),
+        "steps": history.train_steps + history.eval_steps,
+        "seconds": time.perf_counter() - start,
+        "versions": provenance.versions(),
         "machine": provenance.machine(),
     }
 
 
-def make_agent(config: RunConfig, observation_size: int, actions: gym.Space, rng: np.random.Generator,
-               dropout_rng: np.random.Generator) -> Agent:
+def make_agent(
+    config: RunConfig,
+    observation_size: int,
+    actions: gym.Space,
+    rng: np.random.Generator,
+    dropout_rng: np.random.Generator,
+) -> Agent:
     """Make new networks with their head and optimizer; REINFORCE has no critic."""
     kind = head_for(actions, config.head)
     outputs = (kind.outputs(actions),) if config.algorithm == "reinforce" else (kind.outputs(actions), 1)
@@ -140,8 +152,15 @@ def make_agent(config: RunConfig, observation_size: int, actions: gym.Space, rng
     memory = Memory(sum(Network.size(shape, config.activation) for shape in shapes) + kind.parameters(actions))
     actor, *critic = [Network(shape, config.activation, rng, memory) for shape in shapes]
     dropout = Dropout(config.dropout, config.hidden, dropout_rng)
-    return Agent(actor, kind(actions, memory), critic[0] if critic else None, memory, dropout,
-                 Adam(memory, config.learning_rate), units_of(config.value_scale))
+    return Agent(
+        actor,
+        kind(actions, memory),
+        critic[0] if critic else None,
+        memory,
+        dropout,
+        Adam(memory, config.learning_rate),
+        units_of(config.value_scale),
+    )
 
 
 def _streams(seed: int) -> list[np.random.Generator]:

@@ -8,8 +8,18 @@ from kscore.rl.config import RunConfig
 from kscore.study import replication
 from kscore.study.replication import Arms, short_number
 
-EPISODE_ARMS = ("zscore", "zscore_plain", "running", "running_plain", "episode_z", "episode", "episode_advantages",
-                "episode_both", "episode_learned", "episode_bank")
+EPISODE_ARMS = (
+    "zscore",
+    "zscore_plain",
+    "running",
+    "running_plain",
+    "episode_z",
+    "episode",
+    "episode_advantages",
+    "episode_both",
+    "episode_learned",
+    "episode_bank",
+)
 """The arms of the filter over episodes, and what it is held against; REINFORCE, without advantages, has fewer."""
 LUNAR_FORM = "episode_z"
 """The form that the tuning seeds chose for LunarLander."""
@@ -37,8 +47,9 @@ CHOSEN_RATES: dict[str, dict[str, float]] = {
 """The learning rate of each arm on a task with real actions: that of the largest mean area on the tuning seeds."""
 
 
-def one_level_up(algorithm: str, env: str = "CartPole-v1", names: Iterable[str] | None = None,
-                 **changes: object) -> Arms:
+def one_level_up(
+    algorithm: str, env: str = "CartPole-v1", names: Iterable[str] | None = None, **changes: object
+) -> Arms:
     """Return the arms of a filter over episodes: on the returns, on the advantages, on both; fixed, learned, a bank.
 
     A name that ends in `_z` has its advantages z-scored per episode, and so have "zscore" and "running"; all others go
@@ -57,17 +68,24 @@ def _one_level_up(preset: RunConfig, name: str) -> RunConfig:
         return replace(preset, normalizer={"name": kind}, normalize_advantages=has_critic and where != "plain")
     options = {"name": "episode"} | ({"noise": where} if where in ("learned", "bank") else {})
     at_advantages = has_critic and where in ("advantages", "both", "learned", "bank")
-    return replace(preset, normalizer={"name": "none"} if where == "advantages" else options,
-                   advantage_normalizer=options if at_advantages else None, normalize_advantages=where == "z")
+    return replace(
+        preset,
+        normalizer={"name": "none"} if where == "advantages" else options,
+        advantage_normalizer=options if at_advantages else None,
+        normalize_advantages=where == "z",
+    )
 
 
 def relatives(algorithm: str, **changes: object) -> Arms:
     """Return the Z-Scores, the filter over episodes on both doors, and the relatives, at the slower rate."""
     changes = {"learning_rate": SLOWER, **changes}
-    bare = replace(RunConfig.preset("CartPole-v1", algorithm), normalizer={"name": "none"}, normalize_advantages=False,
-                   **changes)
-    return {**one_level_up(algorithm, names=("zscore", "running", "episode_both"), **changes),
-            **{name: replace(bare, **options) for name, options in RELATIVES.items()}}
+    bare = replace(
+        RunConfig.preset("CartPole-v1", algorithm), normalizer={"name": "none"}, normalize_advantages=False, **changes
+    )
+    return {
+        **one_level_up(algorithm, names=("zscore", "running", "episode_both"), **changes),
+        **{name: replace(bare, **options) for name, options in RELATIVES.items()},
+    }
 
 
 def continuous(env: str, **changes: object) -> Arms:
@@ -78,16 +96,21 @@ def continuous(env: str, **changes: object) -> Arms:
     changes = {"stop": False, **changes}
     preset = replace(RunConfig.preset(env, "ppo"), **changes)
     scaled = {"name": "reward_scale", "gamma": preset.gamma}
-    made = {**one_level_up("ppo", env, ("zscore", "running", "episode_both"), **changes),
-            **replication.arms(env, "ppo", ["adaptive"], **changes),
-            "reward_scale": replace(preset, normalizer={"name": "none"}, reward_normalizer=scaled)}
+    made = {
+        **one_level_up("ppo", env, ("zscore", "running", "episode_both"), **changes),
+        **replication.arms(env, "ppo", ["adaptive"], **changes),
+        "reward_scale": replace(preset, normalizer={"name": "none"}, reward_normalizer=scaled),
+    }
     return {name: made[name] for name in CONTINUOUS_ARMS}
 
 
 def continuous_grid(env: str, rates: Iterable[float] = CONTINUOUS_RATES, **changes: object) -> Arms:
     """Return every arm on a task with real actions at every learning rate."""
-    return {f"{name} at {short_number(rate)}": config for rate in rates
-            for name, config in continuous(env, learning_rate=rate, **changes).items()}
+    return {
+        f"{name} at {short_number(rate)}": config
+        for rate in rates
+        for name, config in continuous(env, learning_rate=rate, **changes).items()
+    }
 
 
 def continuous_tuned(env: str, tuned_on: str | None = None, **changes: object) -> Arms:

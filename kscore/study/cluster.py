@@ -34,16 +34,21 @@ NOT_KEPT = "That run is not kept, those before it are: begin again with the same
 @cache
 def made_by() -> dict[str, object]:
     """Return what shapes the runs of this process: the version of the protocol, the training code, the packages."""
-    return {"protocol version": PROTOCOL_VERSION, "training code": provenance.code(*ROOMS),
-            **provenance.versions(PACKAGES)}
+    return {
+        "protocol version": PROTOCOL_VERSION,
+        "training code": provenance.code(*ROOMS),
+        **provenance.versions(PACKAGES),
+    }
 
 
 def checked(run: object) -> dict:
     """Return the record that a worker returned, without what made it; refuse one that this process would not make."""
     theirs = run.get("made_by") if isinstance(run, dict) else None
     if not isinstance(theirs, dict):
-        raise ValueError(f"a worker returned a run that does not say what made it, {run!r:.80}: it has another version "
-                         f"of kscore. {NOT_KEPT}")
+        raise ValueError(
+            f"a worker returned a run that does not say what made it, {run!r:.80}: it has another version "
+            f"of kscore. {NOT_KEPT}"
+        )
     if differing := _differing(theirs, made_by()):
         raise ValueError(f"a worker trained a run with {differing}. {NOT_KEPT}")
     return {name: value for name, value in run.items() if name != "made_by"}
@@ -51,11 +56,13 @@ def checked(run: object) -> dict:
 
 def _differing(theirs: dict, names: Iterable[str]) -> str:
     ours = made_by()
-    return ", ".join(f"{name} {theirs.get(name, 'unknown')} (here {ours[name]})" for name in names
-                     if theirs.get(name) != ours[name])
+    return ", ".join(
+        f"{name} {theirs.get(name, 'unknown')} (here {ours[name]})" for name in names if theirs.get(name) != ours[name]
+    )
 
 
 # The cluster
+
 
 @contextmanager
 def executor(address: str) -> Iterator[Executor]:
@@ -79,8 +86,10 @@ def _answers_to(pool: "_Cluster", address: str) -> dict[str, object]:
     try:
         return pool.joined.result(PATIENCE)
     except Exception as error:  # of any kind: anything may listen there
-        raise ValueError("scheduler must be the address of a running Dask scheduler, got "
-                         f"{address!r}: {str(error) or f'no answer within {PATIENCE:g} s'}") from None
+        raise ValueError(
+            "scheduler must be the address of a running Dask scheduler, got "
+            f"{address!r}: {str(error) or f'no answer within {PATIENCE:g} s'}"
+        ) from None
 
 
 class _Cluster(Executor):
@@ -106,8 +115,10 @@ class _Cluster(Executor):
         except CancelledError:
             raise BrokenExecutor("the scheduler of the cluster is gone") from None
         except Exception as error:  # not of the training: that would be told in its record
-            raise ValueError(f"a worker could not do a run, with {type(error).__name__}: {error}; it lacks kscore, or "
-                             f"has another version of it. {NOT_KEPT}") from None
+            raise ValueError(
+                f"a worker could not do a run, with {type(error).__name__}: {error}; it lacks kscore, or "
+                f"has another version of it. {NOT_KEPT}"
+            ) from None
         finally:
             self.waiting -= 1
             asked.release()
@@ -147,8 +158,10 @@ class _Cluster(Executor):
             with suppress(OSError):  # of one question; a scheduler that is gone ends what is waited for
                 deserted = bool(self.waiting) and not await self.client.nthreads()
             if deserted and not before:
-                progress.say("the cluster has no workers left: waiting for one to come back; Ctrl-C ends it, and what "
-                             "is finished is kept")
+                progress.say(
+                    "the cluster has no workers left: waiting for one to come back; Ctrl-C ends it, and what "
+                    "is finished is kept"
+                )
 
 
 # Who takes part in it

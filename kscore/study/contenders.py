@@ -1,7 +1,7 @@
 """The arms of the fair fight (chapters 14 and 17), each at a setting of its own, and what they are put through.
 
-    >>> at("ppo", OWN["ppo"])["episode_filter"].learning_rate
-    0.003
+>>> at("ppo", OWN["ppo"])["episode_filter"].learning_rate
+0.003
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,8 +13,19 @@ from kscore.rl.config import RunConfig
 from kscore.study import beyond, replication
 from kscore.study.replication import Arms, short_number
 
-ARMS = ("none", "zscore", "running", "ema", "kscore", "adaptive", "adaptive_refit", "episode_filter", "filter_bank",
-        "popart", "percentile_range")
+ARMS = (
+    "none",
+    "zscore",
+    "running",
+    "ema",
+    "kscore",
+    "adaptive",
+    "adaptive_refit",
+    "episode_filter",
+    "filter_bank",
+    "popart",
+    "percentile_range",
+)
 """The arms of the fair fight. Each has one learning rate and one way with advantages, found on equally many runs."""
 RATES = (0.001, 0.003, 0.01, 0.03)
 LUNAR_ARMS = ("zscore", "running", "adaptive", "adaptive_refit", "episode_filter")
@@ -36,14 +47,21 @@ Choice = tuple[float, bool]
 """A learning rate, and whether advantages are z-scored per episode."""
 
 OWN: dict[str, dict[str, Choice]] = {
-    "reinforce": {**dict.fromkeys(ARMS, (0.01, False)),
-                  **dict.fromkeys(("running", "kscore", "adaptive_refit", "percentile_range"), (0.003, False))},
-    "actor_critic": {**dict.fromkeys(ARMS, (0.01, False)),
-                     **dict.fromkeys(("zscore", "adaptive_refit"), (0.01, True))},
-    "gae": {**dict.fromkeys(ARMS, (0.01, True)), "kscore": (0.003, True),
-            **dict.fromkeys(("none", "episode_filter", "filter_bank", "popart"), (0.01, False))},
-    "ppo": {**dict.fromkeys(ARMS, (0.003, False)), "kscore": (0.001, False),
-            **dict.fromkeys(("none", "adaptive", "adaptive_refit"), (0.003, True))},
+    "reinforce": {
+        **dict.fromkeys(ARMS, (0.01, False)),
+        **dict.fromkeys(("running", "kscore", "adaptive_refit", "percentile_range"), (0.003, False)),
+    },
+    "actor_critic": {**dict.fromkeys(ARMS, (0.01, False)), **dict.fromkeys(("zscore", "adaptive_refit"), (0.01, True))},
+    "gae": {
+        **dict.fromkeys(ARMS, (0.01, True)),
+        "kscore": (0.003, True),
+        **dict.fromkeys(("none", "episode_filter", "filter_bank", "popart"), (0.01, False)),
+    },
+    "ppo": {
+        **dict.fromkeys(ARMS, (0.003, False)),
+        "kscore": (0.001, False),
+        **dict.fromkeys(("none", "adaptive", "adaptive_refit"), (0.003, True)),
+    },
 }
 """Each arm's own setting on CartPole: that of the lowest restricted mean on the tuning seeds."""
 
@@ -56,18 +74,27 @@ CONTROL_OWN: dict[str, dict[str, Choice]] = {
 """The same for the controls, on the same seeds."""
 
 COMMON: dict[str, dict[str, Choice]] = {
-    "reinforce": dict.fromkeys(("none", "zscore", "ema", "adaptive", "episode_filter", "filter_bank", "popart"),
-                               (0.003, False)),
+    "reinforce": dict.fromkeys(
+        ("none", "zscore", "ema", "adaptive", "episode_filter", "filter_bank", "popart"), (0.003, False)
+    ),
     "gae": {"kscore": (0.01, True)},
     "ppo": {"kscore": (0.003, False)},
 }
 """The settings at the common rate of a learner, of the arms for which it is another one than their own."""
 
 LUNAR_OWN: dict[str, dict[str, Choice]] = {
-    "actor_critic": {**dict.fromkeys(LUNAR_ARMS, (0.001, True)), "adaptive": (0.00025, True),
-                     "adaptive_refit": (0.0005, True), "episode_filter": (0.001, False)},
-    "ppo": {**dict.fromkeys(LUNAR_ARMS, (0.0005, True)), "adaptive": (0.00025, True),
-            "adaptive_refit": (0.00025, True), "episode_filter": (0.0005, False)},
+    "actor_critic": {
+        **dict.fromkeys(LUNAR_ARMS, (0.001, True)),
+        "adaptive": (0.00025, True),
+        "adaptive_refit": (0.0005, True),
+        "episode_filter": (0.001, False),
+    },
+    "ppo": {
+        **dict.fromkeys(LUNAR_ARMS, (0.0005, True)),
+        "adaptive": (0.00025, True),
+        "adaptive_refit": (0.00025, True),
+        "episode_filter": (0.0005, False),
+    },
 }
 """The same on LunarLander. No run of the adaptive stream arrived there, and of equal settings the lowest rate is it."""
 
@@ -95,8 +122,11 @@ OTHER_DOORS: dict[str, tuple[str, str]] = {
 advantages, which are z-scored per episode, filtered, or as they are."""
 DOORS_UNDER_OUTLIERS = ("zscore at the returns", "none, z-scored", "running, z-scored")
 
-OTHER_NETWORKS: dict[str, dict] = {"no dropout": {"dropout": 0.0}, "half the width": {"hidden": (64,)},
-                                   "double width": {"hidden": (256,)}}
+OTHER_NETWORKS: dict[str, dict] = {
+    "no dropout": {"dropout": 0.0},
+    "half the width": {"hidden": (64,)},
+    "double width": {"hidden": (256,)},
+}
 """What the networks are changed to, to see whether an order of arms depends on them."""
 
 SHIFT_ARMS = ("none", "zscore", "running", "ema", "kscore", "adaptive", "adaptive_refit", "episode_filter")
@@ -106,8 +136,10 @@ CHANGED_AFTER = 50
 WATCHED_LONGER = 1500  # 400 episodes proved too few for a run to come back after the swap
 
 CONDITIONS: dict[str, dict[str, dict]] = {
-    "noise": {f"noise {deviation:g}": {"disturbance": {"name": "noise", "deviation": deviation}}
-              for deviation in (0.1, 0.3, 1.0, 3.0, 10.0)},
+    "noise": {
+        f"noise {deviation:g}": {"disturbance": {"name": "noise", "deviation": deviation}}
+        for deviation in (0.1, 0.3, 1.0, 3.0, 10.0)
+    },
     "scale": {f"scale {factor:g}": {"reward_scale": factor} for factor in (0.001, 0.03, 30.0, 1000.0)},
     "shift": {
         "outliers": {"disturbance": {"name": "outliers", "share": 0.01, "size": 100.0}},
@@ -124,8 +156,12 @@ RATES_UNDER = ("noise 3", "noise 10", *CONDITIONS["shift"])
 DISTURBED = {"actor_critic": tuple(CONDITIONS), "reinforce": ("noise", "shift", "swap")}
 """Which kinds of conditions each learner is put under."""
 
-SHORT_TASKS = {"bandit": "kscore.rl.tasks:Bandit-v0", "drylake": "kscore.rl.tasks:DryLake-v1",
-               "frozenlake": "FrozenLake-v1", "blackjack": "kscore.rl.tasks:TimedBlackjack-v1"}
+SHORT_TASKS = {
+    "bandit": "kscore.rl.tasks:Bandit-v0",
+    "drylake": "kscore.rl.tasks:DryLake-v1",
+    "frozenlake": "FrozenLake-v1",
+    "blackjack": "kscore.rl.tasks:TimedBlackjack-v1",
+}
 """Tasks with short episodes that pay at their end."""
 
 
@@ -136,8 +172,7 @@ def arm(name: str, learner: str, *, z_scored: bool, env: str = "CartPole-v1", **
     """
     preset = RunConfig.preset(env, learner)
     checks.choice("arm", name, (*ARMS, *controls(learner)))
-    bare = replace(preset, normalizer={"name": "none"}, normalize_advantages=z_scored,
-                   **changes)
+    bare = replace(preset, normalizer={"name": "none"}, normalize_advantages=z_scored, **changes)
     if name in TWICE:
         both = not z_scored and learner != "reinforce"
         return replace(bare, normalizer=TWICE[name], advantage_normalizer=TWICE[name] if both else None)
@@ -157,17 +192,27 @@ def _normalizer(name: str, learner: str, env: str) -> dict:
     return replication.normalizer(name, env, learner)
 
 
-def grid(learner: str, rates: Iterable[float] = RATES, names: Iterable[str] = ARMS, env: str = "CartPole-v1",
-         both: Iterable[str] = (*ARMS, *CONTROLS), **changes: object) -> Arms:
+def grid(
+    learner: str,
+    rates: Iterable[float] = RATES,
+    names: Iterable[str] = ARMS,
+    env: str = "CartPole-v1",
+    both: Iterable[str] = (*ARMS, *CONTROLS),
+    **changes: object,
+) -> Arms:
     """Return every arm at every learning rate; those of `both` with advantages as they are and z-scored.
 
     All others have them z-scored. REINFORCE has no advantages.
     """
     _leave(changes, "learning_rate")
-    return {f"{name} at {short_number(rate)}{', z-scored' if z_scored else ''}":
-            arm(name, learner, z_scored=z_scored, env=env, learning_rate=rate, **changes)
-            for rate in rates for name in names
-            for z_scored in ([False] if learner == "reinforce" else [False, True] if name in both else [True])}
+    return {
+        f"{name} at {short_number(rate)}{', z-scored' if z_scored else ''}": arm(
+            name, learner, z_scored=z_scored, env=env, learning_rate=rate, **changes
+        )
+        for rate in rates
+        for name in names
+        for z_scored in ([False] if learner == "reinforce" else [False, True] if name in both else [True])
+    }
 
 
 def _leave(changes: Mapping[str, object], *names: str) -> None:
@@ -179,8 +224,10 @@ def _leave(changes: Mapping[str, object], *names: str) -> None:
 
 def at(learner: str, settings: Mapping[str, Choice], env: str = "CartPole-v1", **changes: object) -> Arms:
     """Return arms of the fair fight, each at its setting."""
-    return {name: arm(name, learner, z_scored=z_scored, env=env, **{"learning_rate": rate, **changes})
-            for name, (rate, z_scored) in settings.items()}
+    return {
+        name: arm(name, learner, z_scored=z_scored, env=env, **{"learning_rate": rate, **changes})
+        for name, (rate, z_scored) in settings.items()
+    }
 
 
 def controls(learner: str) -> tuple[str, ...]:
@@ -204,40 +251,54 @@ def factorial(learner: str, **changes: object) -> Arms:
     """Return every way to take a centre and a scale, from nowhere, the episode or the past, whose memory may fade."""
     rate = COMMON_RATES[checks.choice("learner", learner, COMMON_RATES)]
     bare = arm("none", learner, z_scored=False, **{"learning_rate": rate, **changes})
-    return {f"centre {centre}, scale {scale}{', fading' if fading else ''}":
-            replace(bare, normalizer={"name": "parts", "centre": centre, "scale": scale, "fading": fading})
-            for centre in PLACES for scale in PLACES
-            for fading in ((0.0, FACTORIAL_FADING) if "past" in (centre, scale) else (0.0,))}
+    return {
+        f"centre {centre}, scale {scale}{', fading' if fading else ''}": replace(
+            bare, normalizer={"name": "parts", "centre": centre, "scale": scale, "fading": fading}
+        )
+        for centre in PLACES
+        for scale in PLACES
+        for fading in ((0.0, FACTORIAL_FADING) if "past" in (centre, scale) else (0.0,))
+    }
 
 
 def other_networks(learner: str, **changes: object) -> Arms:
     """Return five arms at their own settings with each of the other networks."""
     settings = own(learner, LUNAR_ARMS)
-    return {f"{name}, {title}": config for title, network in OTHER_NETWORKS.items()
-            for name, config in at(learner, settings, **{**network, **changes}).items()}
+    return {
+        f"{name}, {title}": config
+        for title, network in OTHER_NETWORKS.items()
+        for name, config in at(learner, settings, **{**network, **changes}).items()
+    }
 
 
 def disturbed(learner: str, kind: str, names: Iterable[str] = SHIFT_ARMS, **changes: object) -> Arms:
     """Return the arms at their own settings on the clean task, under each condition of a kind."""
     settings = own(learner, names)
     _leave(changes, "disturbance", "reward_scale")
-    return {f"{name}, {title}": config
-            for title, condition in CONDITIONS[checks.choice("kind of condition", kind, CONDITIONS)].items()
-            for name, config in at(learner, settings, **{**condition, **changes}).items()}
+    return {
+        f"{name}, {title}": config
+        for title, condition in CONDITIONS[checks.choice("kind of condition", kind, CONDITIONS)].items()
+        for name, config in at(learner, settings, **{**condition, **changes}).items()
+    }
 
 
 def at_rate_of(other: str, name: str, **changes: object) -> Arms:
     """Return an arm with REINFORCE at another's own rate, under the conditions in which H2 compared rates as well."""
     rate, _ = OWN["reinforce"][checks.choice("arm", other, ARMS)]
-    every = {title: config for kind in ("noise", "shift") for title, config
-             in disturbed("reinforce", kind, (name,), **{"learning_rate": rate, **changes}).items()}
+    every = {
+        title: config
+        for kind in ("noise", "shift")
+        for title, config in disturbed("reinforce", kind, (name,), **{"learning_rate": rate, **changes}).items()
+    }
     return {title: config for title, config in every.items() if title.partition(", ")[2] in RATES_UNDER}
 
 
 def exchanged_rates(**changes: object) -> Arms:
     """Return the running Z-Score with REINFORCE at the rate of the arms that it is held against, and these at its."""
-    slower, faster = (dict.fromkeys(names, (rate, False)) for names, rate
-                      in ((("fading", "episode_filter"), 0.003), (("running",), 0.01)))
+    slower, faster = (
+        dict.fromkeys(names, (rate, False))
+        for names, rate in ((("fading", "episode_filter"), 0.003), (("running",), 0.01))
+    )
     return at("reinforce", slower | faster, **changes)
 
 

@@ -20,8 +20,18 @@ DEFAULTS = {
     "zscore": {"eps": 1e-8},
     "running": {"eps": 1e-8},
     "ema": {"eps": 1e-8, "decay": 0.99},
-    "kscore": {"variant": "simple", "mode": "stream", "scale": "belief", "Q": 1e-4, "R": 1e-2, "alpha": 0.9,
-               "R_timing": "after", "x0": 0.0, "P0": 1.0, "eps": 1e-8},
+    "kscore": {
+        "variant": "simple",
+        "mode": "stream",
+        "scale": "belief",
+        "Q": 1e-4,
+        "R": 1e-2,
+        "alpha": 0.9,
+        "R_timing": "after",
+        "x0": 0.0,
+        "P0": 1.0,
+        "eps": 1e-8,
+    },
 }
 """The options of each normalizer with which the first runs were recorded, protocol version 1."""
 
@@ -37,8 +47,9 @@ def known_by(record: dict) -> str:
     """Return what a run was known by when defaults were left out: its settings but those, and its seed."""
     config = dict(record["config"])
     defaults = DEFAULTS.get(config["normalizer"]["name"], {})
-    config["normalizer"] = {name: value for name, value in config["normalizer"].items()
-                            if name not in defaults or value != defaults[name]}
+    config["normalizer"] = {
+        name: value for name, value in config["normalizer"].items() if name not in defaults or value != defaults[name]
+    }
     return json.dumps([config, record["seed"]], sort_keys=True)
 
 

@@ -55,10 +55,14 @@ class Declared(NamedTuple):
 
 
 PARTS: dict[str, Declared] = {
-    **{f"lunarlander_{algorithm}": Declared(
-        (chapter,), LUNAR_RESULTS, partial(replication.arms, "LunarLander-v3", algorithm, replication.LUNAR_ARMS,
-                                           criterion="both"))
-       for algorithm, chapter in (("actor_critic", 7), ("ppo", 9))},
+    **{
+        f"lunarlander_{algorithm}": Declared(
+            (chapter,),
+            LUNAR_RESULTS,
+            partial(replication.arms, "LunarLander-v3", algorithm, replication.LUNAR_ARMS, criterion="both"),
+        )
+        for algorithm, chapter in (("actor_critic", 7), ("ppo", 9))
+    },
     "lunarlander_released": Declared((7,), LUNAR_RESULTS, replication.released_lunar),
     "cartpole_reinforce": Declared((5,), RESULTS, partial(replication.arms, "CartPole-v1", "reinforce")),
     "cartpole_actor_critic": Declared((5, 10), RESULTS, partial(replication.arms, "CartPole-v1", "actor_critic")),
@@ -78,83 +82,179 @@ PARTS: dict[str, Declared] = {
     "tuning_ppo_ema": Declared((10,), TUNING, partial(replication.ema_grid, "ppo")),
     "tuned_actor_critic": Declared((10,), RESULTS, replication.tuned),
     "tuned_ppo": Declared((10,), RESULTS, replication.tuned),
-    **{f"episodes_{algorithm}{suffix}": Declared(
-        (12, 13), EPISODE_RESULTS, partial(beyond.one_level_up, algorithm, **rate))
-       for suffix, rate in (("", {}), ("_slower", {"learning_rate": beyond.SLOWER}))
-       for algorithm in ("reinforce", "actor_critic", "gae", "ppo")},
-    **{f"episodes_lunarlander_tuning_{algorithm}": Declared(
-        (12,), LUNAR_TUNING, partial(beyond.one_level_up, algorithm, "LunarLander-v3", ("episode_z", "episode_both")))
-       for algorithm in ("actor_critic", "ppo")},
-    **{f"episodes_lunarlander_{algorithm}": Declared(
-        (12,), LUNAR_RESULTS, partial(beyond.one_level_up, algorithm, "LunarLander-v3", (beyond.LUNAR_FORM,)))
-       for algorithm in ("actor_critic", "ppo")},
-    **{f"relatives_{algorithm}{suffix}": Declared(
-        (15,), RELATIVE_RESULTS, partial(beyond.relatives, algorithm, reward_scale=scale))
-       for suffix, scale in beyond.REWARD_SCALES.items() for algorithm in ("actor_critic", "ppo")},
+    **{
+        f"episodes_{algorithm}{suffix}": Declared(
+            (12, 13), EPISODE_RESULTS, partial(beyond.one_level_up, algorithm, **rate)
+        )
+        for suffix, rate in (("", {}), ("_slower", {"learning_rate": beyond.SLOWER}))
+        for algorithm in ("reinforce", "actor_critic", "gae", "ppo")
+    },
+    **{
+        f"episodes_lunarlander_tuning_{algorithm}": Declared(
+            (12,),
+            LUNAR_TUNING,
+            partial(beyond.one_level_up, algorithm, "LunarLander-v3", ("episode_z", "episode_both")),
+        )
+        for algorithm in ("actor_critic", "ppo")
+    },
+    **{
+        f"episodes_lunarlander_{algorithm}": Declared(
+            (12,), LUNAR_RESULTS, partial(beyond.one_level_up, algorithm, "LunarLander-v3", (beyond.LUNAR_FORM,))
+        )
+        for algorithm in ("actor_critic", "ppo")
+    },
+    **{
+        f"relatives_{algorithm}{suffix}": Declared(
+            (15,), RELATIVE_RESULTS, partial(beyond.relatives, algorithm, reward_scale=scale)
+        )
+        for suffix, scale in beyond.REWARD_SCALES.items()
+        for algorithm in ("actor_critic", "ppo")
+    },
     "continuous_tuning_pendulum": Declared((16,), PENDULUM_TUNING, partial(beyond.continuous_grid, "Pendulum-v1")),
     "continuous_tuning_lunarlander": Declared(
-        (16,), LUNAR_TUNING, partial(beyond.continuous_grid, "LunarLanderContinuous-v3", beyond.HIGHER_RATES)),
+        (16,), LUNAR_TUNING, partial(beyond.continuous_grid, "LunarLanderContinuous-v3", beyond.HIGHER_RATES)
+    ),
     "continuous_pendulum": Declared((16,), CONTINUOUS_RESULTS, partial(beyond.continuous_tuned, "Pendulum-v1")),
     "continuous_lunarlander": Declared(
-        (16,), CONTINUOUS_RESULTS, partial(beyond.continuous_tuned, "LunarLanderContinuous-v3")),
-    **{f"continuous_{name}": Declared(
-        (16,), UNTUNED_RESULTS, partial(beyond.continuous_tuned, env, "Pendulum-v1", max_episodes=300))
-       for name, env in (("halfcheetah", "HalfCheetah-v5"), ("bipedalwalker", "BipedalWalker-v3"))},
-    **{f"fair_tuning_{learner}": Declared((17,), FAIR_TUNING, partial(contenders.grid, learner))
-       for learner in ("actor_critic", "ppo", "reinforce", "gae")},
-    **{f"controls_tuning_{learner}": Declared(
-        (17,), FAIR_TUNING, partial(contenders.grid, learner, names=contenders.controls(learner)))
-       for learner in contenders.OWN},
-    **{f"controls_{learner}": Declared((17,), CONTROL_RESULTS, partial(contenders.controlled, learner))
-       for learner in contenders.OWN},
-    **{f"controls_{learner}_swap_longer": Declared(
-        (14,), CONTROL_LONGER, partial(contenders.disturbed, learner, "swap", contenders.CONTROLLED_SWAPPED,
-                                       max_episodes=contenders.WATCHED_LONGER))
-       for learner in contenders.DISTURBED},
+        (16,), CONTINUOUS_RESULTS, partial(beyond.continuous_tuned, "LunarLanderContinuous-v3")
+    ),
+    **{
+        f"continuous_{name}": Declared(
+            (16,), UNTUNED_RESULTS, partial(beyond.continuous_tuned, env, "Pendulum-v1", max_episodes=300)
+        )
+        for name, env in (("halfcheetah", "HalfCheetah-v5"), ("bipedalwalker", "BipedalWalker-v3"))
+    },
+    **{
+        f"fair_tuning_{learner}": Declared((17,), FAIR_TUNING, partial(contenders.grid, learner))
+        for learner in ("actor_critic", "ppo", "reinforce", "gae")
+    },
+    **{
+        f"controls_tuning_{learner}": Declared(
+            (17,), FAIR_TUNING, partial(contenders.grid, learner, names=contenders.controls(learner))
+        )
+        for learner in contenders.OWN
+    },
+    **{
+        f"controls_{learner}": Declared((17,), CONTROL_RESULTS, partial(contenders.controlled, learner))
+        for learner in contenders.OWN
+    },
+    **{
+        f"controls_{learner}_swap_longer": Declared(
+            (14,),
+            CONTROL_LONGER,
+            partial(
+                contenders.disturbed,
+                learner,
+                "swap",
+                contenders.CONTROLLED_SWAPPED,
+                max_episodes=contenders.WATCHED_LONGER,
+            ),
+        )
+        for learner in contenders.DISTURBED
+    },
     "controls_reinforce_slower": Declared(
-        (14,), FAIR_FEWER, partial(contenders.at_rate_of, "running", "episode_filter")),
+        (14,), FAIR_FEWER, partial(contenders.at_rate_of, "running", "episode_filter")
+    ),
     "controls_reinforce_faster": Declared(
-        (14,), FAIR_FEWER, partial(contenders.at_rate_of, "episode_filter", "running")),
+        (14,), FAIR_FEWER, partial(contenders.at_rate_of, "episode_filter", "running")
+    ),
     "controls_reinforce_rates": Declared((17,), CONTROL_RESULTS, contenders.exchanged_rates),
     "controls_actor_critic_doors": Declared((17,), CONTROL_RESULTS, contenders.second_door),
     "controls_gae_again": Declared((17,), GAE_AGAIN, partial(contenders.controlled, "gae")),
     "controls_actor_critic_swap_longer_doors": Declared(
-        (14,), LONGER_RESULTS, partial(contenders.other_doors, **contenders.CONDITIONS["swap"]["swap"] | {
-            "max_episodes": contenders.WATCHED_LONGER})),
+        (14,),
+        LONGER_RESULTS,
+        partial(
+            contenders.other_doors,
+            **contenders.CONDITIONS["swap"]["swap"] | {"max_episodes": contenders.WATCHED_LONGER},
+        ),
+    ),
     "controls_actor_critic_outliers": Declared(
-        (14,), FAIR_FEWER, partial(contenders.other_doors, contenders.DOORS_UNDER_OUTLIERS,
-                                   **contenders.CONDITIONS["shift"]["outliers"])),
+        (14,),
+        FAIR_FEWER,
+        partial(contenders.other_doors, contenders.DOORS_UNDER_OUTLIERS, **contenders.CONDITIONS["shift"]["outliers"]),
+    ),
     "controls_reinforce_swap_longer_faster": Declared(
-        (14,), CONTROL_LONGER, partial(contenders.disturbed, "reinforce", "swap", ("running",), learning_rate=0.01,
-                                       max_episodes=contenders.WATCHED_LONGER)),
-    **{f"fair_tuning_lunarlander_{learner}": Declared(
-        (17,), LUNAR_TUNING, partial(contenders.grid, learner, contenders.LUNAR_RATES, contenders.LUNAR_ARMS,
-                                     "LunarLander-v3", both=("episode_filter",)))
-       for learner in ("actor_critic", "ppo")},
-    **{f"fair_lunarlander_{learner}": Declared(
-        (17,), FAIR_LUNAR_RESULTS, partial(contenders.at, learner, settings, "LunarLander-v3"))
-       for learner, settings in contenders.LUNAR_OWN.items()},
-    **{f"fair_{learner}": Declared(
-        (14, 17) if learner in contenders.DISTURBED else (17,), FAIR_RESULTS, partial(contenders.at, learner, settings))
-       for learner, settings in contenders.OWN.items()},
-    **{f"fair_common_{learner}": Declared(
-        (14, 17) if learner == "reinforce" else (17,), FAIR_RESULTS, partial(contenders.at, learner, settings))
-       for learner, settings in contenders.COMMON.items()},
-    **{f"disturbed_{learner}_{kind}": Declared((14,), FAIR_FEWER, partial(contenders.disturbed, learner, kind))
-       for learner, kinds in contenders.DISTURBED.items() for kind in kinds},
-    **{f"disturbed_{learner}_swap_longer": Declared(
-        (14,), LONGER_RESULTS, partial(contenders.disturbed, learner, "swap", max_episodes=contenders.WATCHED_LONGER))
-       for learner in contenders.DISTURBED},
-    **{f"short_{task}_{learner}": Declared((14,), FAIR_FEWER, partial(contenders.short, task, learner))
-       for task in contenders.SHORT_TASKS for learner in contenders.DISTURBED},
-    **{f"fair_parts_{learner}": Declared((17,), FAIR_FEWER, partial(contenders.factorial, learner))
-       for learner in ("reinforce", "ppo")},
-    **{f"fair_networks_{learner}": Declared((17,), FAIR_FEWER, partial(contenders.other_networks, learner))
-       for learner in ("actor_critic", "ppo")},
-    **{f"fair_{task}_{learner}": Declared((17,), seeds, partial(contenders.at, learner, contenders.OWN[learner], env))
-       for task, env, seeds in (("drylake", contenders.SHORT_TASKS["drylake"], FAIR_FEWER),
-                                ("acrobot", "Acrobot-v1", ACROBOT_RESULTS))
-       for learner in ("actor_critic", "ppo")},
+        (14,),
+        CONTROL_LONGER,
+        partial(
+            contenders.disturbed,
+            "reinforce",
+            "swap",
+            ("running",),
+            learning_rate=0.01,
+            max_episodes=contenders.WATCHED_LONGER,
+        ),
+    ),
+    **{
+        f"fair_tuning_lunarlander_{learner}": Declared(
+            (17,),
+            LUNAR_TUNING,
+            partial(
+                contenders.grid,
+                learner,
+                contenders.LUNAR_RATES,
+                contenders.LUNAR_ARMS,
+                "LunarLander-v3",
+                both=("episode_filter",),
+            ),
+        )
+        for learner in ("actor_critic", "ppo")
+    },
+    **{
+        f"fair_lunarlander_{learner}": Declared(
+            (17,), FAIR_LUNAR_RESULTS, partial(contenders.at, learner, settings, "LunarLander-v3")
+        )
+        for learner, settings in contenders.LUNAR_OWN.items()
+    },
+    **{
+        f"fair_{learner}": Declared(
+            (14, 17) if learner in contenders.DISTURBED else (17,),
+            FAIR_RESULTS,
+            partial(contenders.at, learner, settings),
+        )
+        for learner, settings in contenders.OWN.items()
+    },
+    **{
+        f"fair_common_{learner}": Declared(
+            (14, 17) if learner == "reinforce" else (17,), FAIR_RESULTS, partial(contenders.at, learner, settings)
+        )
+        for learner, settings in contenders.COMMON.items()
+    },
+    **{
+        f"disturbed_{learner}_{kind}": Declared((14,), FAIR_FEWER, partial(contenders.disturbed, learner, kind))
+        for learner, kinds in contenders.DISTURBED.items()
+        for kind in kinds
+    },
+    **{
+        f"disturbed_{learner}_swap_longer": Declared(
+            (14,),
+            LONGER_RESULTS,
+            partial(contenders.disturbed, learner, "swap", max_episodes=contenders.WATCHED_LONGER),
+        )
+        for learner in contenders.DISTURBED
+    },
+    **{
+        f"short_{task}_{learner}": Declared((14,), FAIR_FEWER, partial(contenders.short, task, learner))
+        for task in contenders.SHORT_TASKS
+        for learner in contenders.DISTURBED
+    },
+    **{
+        f"fair_parts_{learner}": Declared((17,), FAIR_FEWER, partial(contenders.factorial, learner))
+        for learner in ("reinforce", "ppo")
+    },
+    **{
+        f"fair_networks_{learner}": Declared((17,), FAIR_FEWER, partial(contenders.other_networks, learner))
+        for learner in ("actor_critic", "ppo")
+    },
+    **{
+        f"fair_{task}_{learner}": Declared((17,), seeds, partial(contenders.at, learner, contenders.OWN[learner], env))
+        for task, env, seeds in (
+            ("drylake", contenders.SHORT_TASKS["drylake"], FAIR_FEWER),
+            ("acrobot", "Acrobot-v1", ACROBOT_RESULTS),
+        )
+        for learner in ("actor_critic", "ppo")
+    },
 }
 """Every part of the study, the longest runs first. The arms of a tuned part are the winners of its grids."""
 
@@ -213,8 +313,11 @@ def chosen(patterns: Iterable[str] = ()) -> list[str]:
 def _of_chapter(number: int) -> list[str]:
     known = sorted({chapter for declared in PARTS.values() for chapter in declared.chapters} | {REPORT})
     checks.choice("chapter with experiments", str(number), map(str, known))
-    return [name for name, declared in PARTS.items()
-            if number in declared.chapters or (number == REPORT and min(declared.chapters, default=REPORT) < REPORT)]
+    return [
+        name
+        for name, declared in PARTS.items()
+        if number in declared.chapters or (number == REPORT and min(declared.chapters, default=REPORT) < REPORT)
+    ]
 
 
 class Pairing(NamedTuple):
@@ -234,19 +337,33 @@ class Pairing(NamedTuple):
 
 
 PAIRINGS: dict[str, dict[str, tuple[Pairing, ...]]] = {
-    "E1": {"written": (Pairing("cartpole_actor_critic", ("kscore", "running")),),
-           "released": (Pairing("cartpole_reinforce", ("adaptive_refit", "zscore")),)},
-    "E2": {"written": (Pairing("cartpole_gae_advantages", ("kscore", "running")),),
-           "released": (Pairing("cartpole_gae", ("adaptive_refit", "zscore")),)},
-    "E3": {"written": (Pairing("lunarlander_actor_critic", ("adaptive", "running")),),
-           "released": (Pairing("lunarlander_actor_critic", ("adaptive_refit", "zscore"), "training"),)},
-    "E4": {"written": (Pairing("cartpole_ppo_switched", ("adaptive", "kscore", "running")),),
-           "released": (Pairing("cartpole_ppo", ("adaptive_refit", "refit", "zscore")),)},
-    "T1a": {"written": (Pairing("cartpole_ppo_switched", ("adaptive", "running")),),
-            "released": (Pairing("cartpole_ppo_released", ("adaptive_refit", "none")),
-                         Pairing("cartpole_ppo", ("adaptive_refit", "refit", "zscore")))},
-    "T1b": {"written": (Pairing("lunarlander_ppo", ("adaptive", "running")),),
-            "released": (Pairing("lunarlander_released", ("750", "991"), "training"),)},
+    "E1": {
+        "written": (Pairing("cartpole_actor_critic", ("kscore", "running")),),
+        "released": (Pairing("cartpole_reinforce", ("adaptive_refit", "zscore")),),
+    },
+    "E2": {
+        "written": (Pairing("cartpole_gae_advantages", ("kscore", "running")),),
+        "released": (Pairing("cartpole_gae", ("adaptive_refit", "zscore")),),
+    },
+    "E3": {
+        "written": (Pairing("lunarlander_actor_critic", ("adaptive", "running")),),
+        "released": (Pairing("lunarlander_actor_critic", ("adaptive_refit", "zscore"), "training"),),
+    },
+    "E4": {
+        "written": (Pairing("cartpole_ppo_switched", ("adaptive", "kscore", "running")),),
+        "released": (Pairing("cartpole_ppo", ("adaptive_refit", "refit", "zscore")),),
+    },
+    "T1a": {
+        "written": (Pairing("cartpole_ppo_switched", ("adaptive", "running")),),
+        "released": (
+            Pairing("cartpole_ppo_released", ("adaptive_refit", "none")),
+            Pairing("cartpole_ppo", ("adaptive_refit", "refit", "zscore")),
+        ),
+    },
+    "T1b": {
+        "written": (Pairing("lunarlander_ppo", ("adaptive", "running")),),
+        "released": (Pairing("lunarlander_released", ("750", "991"), "training"),),
+    },
     "T2": {"written": (Pairing("process_noise_stream"),), "released": (Pairing("process_noise_refit"),)},
 }
 """For each experiment of the paper, the arms behind its claims, as written and as released."""

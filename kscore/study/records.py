@@ -18,8 +18,16 @@ from kscore.rl.config import PRESETS, PROTOCOL_VERSION, RunConfig
 Key = tuple[bytes, int]
 CRITERIA = ("evaluation", "training")  # which returns have to reach the threshold
 
-LATER = {"advantage_normalizer": None, "value_scale": None, "head": None, "episodes_per_update": 1,
-         "reward_normalizer": None, "reward_scale": 1.0, "stop": True, "disturbance": None}
+LATER = {
+    "advantage_normalizer": None,
+    "value_scale": None,
+    "head": None,
+    "episodes_per_update": 1,
+    "reward_normalizer": None,
+    "reward_scale": 1.0,
+    "stop": True,
+    "disturbance": None,
+}
 """Settings that came after the first recorded runs, with the value that leaves everything as it was."""
 
 LATER_OPTIONS: dict[str, dict[str, object]] = {}
@@ -100,12 +108,28 @@ STATUSES = {"solved": "arrived", "censored": "censored", "diverged": "diverged",
 
 def failed(config: RunConfig, seed: int, reason: str, seconds: float) -> dict:
     """Return the record of a run that could not be trained, because its environment raised, for one."""
-    nothing = {"solved": False, "episodes": 0, "train_returns": [], "eval_returns": [], "train_steps": 0,
-               "eval_steps": 0, "solved_at": dict.fromkeys(CRITERIA), "steps": 0}
+    nothing = {
+        "solved": False,
+        "episodes": 0,
+        "train_returns": [],
+        "eval_returns": [],
+        "train_steps": 0,
+        "eval_steps": 0,
+        "solved_at": dict.fromkeys(CRITERIA),
+        "steps": 0,
+    }
     legible = reason.encode(errors="backslashreplace").decode()  # half a surrogate pair would make the record damaged
-    return {"protocol": PROTOCOL_VERSION, "config": config.to_dict(), "seed": seed, "status": "failed",
-            "reason": legible, **nothing, "seconds": seconds, "versions": provenance.versions(),
-            "machine": provenance.machine()}
+    return {
+        "protocol": PROTOCOL_VERSION,
+        "config": config.to_dict(),
+        "seed": seed,
+        "status": "failed",
+        "reason": legible,
+        **nothing,
+        "seconds": seconds,
+        "versions": provenance.versions(),
+        "machine": provenance.machine(),
+    }
 
 
 FIRST_SETTINGS = {f.name for f in fields(RunConfig)} - set(LATER)
@@ -166,8 +190,22 @@ def _without(settings: dict, later: dict) -> dict:
 
 # The frame
 
-COLUMNS = ("arm", "seed", "status", "episodes", "cap", "every", "evaluation", "evaluation_arrived", "training",
-           "training_arrived", "train_returns", "eval_returns", "steps", "seconds")
+COLUMNS = (
+    "arm",
+    "seed",
+    "status",
+    "episodes",
+    "cap",
+    "every",
+    "evaluation",
+    "evaluation_arrived",
+    "training",
+    "training_arrived",
+    "train_returns",
+    "eval_returns",
+    "steps",
+    "seconds",
+)
 
 
 def frame(records: Mapping[object, Iterable[Record]]) -> pd.DataFrame:
@@ -185,8 +223,10 @@ def frame(records: Mapping[object, Iterable[Record]]) -> pd.DataFrame:
 def _row(arm: object, record: Record) -> dict:
     cap = record.config["max_episodes"]
     never = cap if record.status == "diverged" else record.episodes  # a diverged run will not arrive any more
-    row = {name: getattr(record, name) for name in ("seed", "episodes", "steps", "seconds", "train_returns",
-                                                     "eval_returns")}
+    row = {
+        name: getattr(record, name)
+        for name in ("seed", "episodes", "steps", "seconds", "train_returns", "eval_returns")
+    }
     for criterion in CRITERIA:
         at = record.solved_at[criterion]
         row |= {criterion: never if at is None else at, f"{criterion}_arrived": at is not None}

@@ -17,8 +17,11 @@ Arms = dict[str, RunConfig]
 BASELINES = {name: {"name": name} for name in ("none", "zscore", "running", "ema")}
 
 KALMAN_ARMS = {
-    "kscore": ("simple", "stream"), "refit": ("simple", "refit"), "innovation": ("simple", "innovation"),
-    "adaptive": ("adaptive", "stream"), "adaptive_refit": ("adaptive", "refit"),
+    "kscore": ("simple", "stream"),
+    "refit": ("simple", "refit"),
+    "innovation": ("simple", "innovation"),
+    "adaptive": ("adaptive", "stream"),
+    "adaptive_refit": ("adaptive", "refit"),
     "adaptive_innovation": ("adaptive", "innovation"),
 }
 ARMS = (*BASELINES, *KALMAN_ARMS)
@@ -29,8 +32,33 @@ TABLE_2 = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 
 TUNED_Q = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 TUNED_R = (1e-2, 1e-1, 1.0, 10.0, 100.0)
-TUNED_FORGETTING = (1e-4, 1.5e-4, 2e-4, 3e-4, 4e-4, 6e-4, 8e-4, 1e-3, 1.5e-3, 2e-3, 3e-3, 5e-3, 7e-3, 0.01, 0.015, 0.02,
-                    0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5, 0.7)
+TUNED_FORGETTING = (
+    1e-4,
+    1.5e-4,
+    2e-4,
+    3e-4,
+    4e-4,
+    6e-4,
+    8e-4,
+    1e-3,
+    1.5e-3,
+    2e-3,
+    3e-3,
+    5e-3,
+    7e-3,
+    0.01,
+    0.015,
+    0.02,
+    0.03,
+    0.05,
+    0.07,
+    0.1,
+    0.15,
+    0.2,
+    0.3,
+    0.5,
+    0.7,
+)
 """1 - decay of the moving average: as many values as the grid over (Q, R) has cells."""
 
 TUNED_ARMS = {"stream": "kscore", "refit": "refit", "ema": "ema"}  # a grid, and the arm that its winner is shown as
@@ -78,8 +106,14 @@ def released_ppo(**changes: object) -> Arms:
 
 def normalized_advantages(**changes: object) -> Arms:
     """Return the GAE arms in which the advantages themselves go through the normalizer, once (R8)."""
-    return arms("CartPole-v1", "gae", [name for name in ARMS if name not in ("none", "ema")],
-                signal="advantages", normalize_advantages=False, **changes)
+    return arms(
+        "CartPole-v1",
+        "gae",
+        [name for name in ARMS if name not in ("none", "ema")],
+        signal="advantages",
+        normalize_advantages=False,
+        **changes,
+    )
 
 
 def process_noise(mode: str, Qs: Iterable[float] = TABLE_2, R: float = 1.0, **changes: object) -> Arms:
@@ -87,19 +121,27 @@ def process_noise(mode: str, Qs: Iterable[float] = TABLE_2, R: float = 1.0, **ch
     return kalman_grid("ppo", mode, Qs, [R], **changes)
 
 
-def kalman_grid(algorithm: str, mode: str, Qs: Iterable[float] = TUNED_Q, Rs: Iterable[float] = TUNED_R,
-                **changes: object) -> Arms:
+def kalman_grid(
+    algorithm: str, mode: str, Qs: Iterable[float] = TUNED_Q, Rs: Iterable[float] = TUNED_R, **changes: object
+) -> Arms:
     """Return an arm of the simple filter for every pair (Q, R)."""
     preset = replace(RunConfig.preset("CartPole-v1", algorithm), **changes)
-    return {f"Q = {short_number(Q)}, R = {short_number(R)}":
-            replace(preset, normalizer={"name": "kscore", "mode": mode, "Q": Q, "R": R}) for Q in Qs for R in Rs}
+    return {
+        f"Q = {short_number(Q)}, R = {short_number(R)}": replace(
+            preset, normalizer={"name": "kscore", "mode": mode, "Q": Q, "R": R}
+        )
+        for Q in Qs
+        for R in Rs
+    }
 
 
 def ema_grid(algorithm: str, forgetting: Iterable[float] = TUNED_FORGETTING, **changes: object) -> Arms:
     """Return an arm of the moving average for every 1 - decay."""
     preset = replace(RunConfig.preset("CartPole-v1", algorithm), **changes)
-    return {f"1 - decay = {short_number(rate)}": replace(preset, normalizer={"name": "ema", "decay": 1 - rate})
-            for rate in forgetting}
+    return {
+        f"1 - decay = {short_number(rate)}": replace(preset, normalizer={"name": "ema", "decay": 1 - rate})
+        for rate in forgetting
+    }
 
 
 def short_number(value: float) -> str:
@@ -110,8 +152,10 @@ def short_number(value: float) -> str:
 def tuned(winners: Mapping[str, RunConfig] | None = None) -> Arms:
     """Return the winner of each grid, "stream", "refit" and "ema", named after the method that it is a setting of."""
     if winners is None:
-        raise ValueError(f"a tuned part needs winners, the best setting of each of its grids {', '.join(TUNED_ARMS)}, "
-                         "got none: `analysis.best` finds them in the runs of the grids")
+        raise ValueError(
+            f"a tuned part needs winners, the best setting of each of its grids {', '.join(TUNED_ARMS)}, "
+            "got none: `analysis.best` finds them in the runs of the grids"
+        )
     return {TUNED_ARMS[checks.choice("grid", kind, TUNED_ARMS)]: config for kind, config in winners.items()}
 
 
@@ -122,5 +166,7 @@ def released_lunar(**changes: object) -> Arms:
     """
     preset = replace(RunConfig.preset("LunarLander-v3", "actor_critic"), criterion="training", **changes)
     settings = {"750": {"scale": "returns", "Q": 1e-2, "R": 1.0}, "991": {"variant": "adaptive", "Q": 1.0, "R": 1e-2}}
-    return {name: replace(preset, normalizer={"name": "kscore", "mode": "refit", **options})
-            for name, options in settings.items()}
+    return {
+        name: replace(preset, normalizer={"name": "kscore", "mode": "refit", **options})
+        for name, options in settings.items()
+    }

@@ -1,7 +1,7 @@
 """Many runs: train what is missing, append every finished run at once, read back a tidy frame.
 
-    >>> study.run({"mine": RunConfig.preset("CartPole-v1", "ppo")}, range(5), "build/mine.jsonl")
-    >>> study.runs(plan.part("cartpole_ppo"))
+>>> study.run({"mine": RunConfig.preset("CartPole-v1", "ppo")}, range(5), "build/mine.jsonl")
+>>> study.runs(plan.part("cartpole_ppo"))
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,8 +21,16 @@ from kscore.study.records import Record, frame, key
 Configs = Mapping[object, RunConfig] | Iterable[RunConfig]
 
 
-def run(configs: Configs, seeds: Iterable[int], store: str | Path, executor: Executor | None = None, *,
-        beside: Iterable[str | Path] = (), progress: bool = True, retry_failed: bool = False) -> pd.DataFrame:
+def run(
+    configs: Configs,
+    seeds: Iterable[int],
+    store: str | Path,
+    executor: Executor | None = None,
+    *,
+    beside: Iterable[str | Path] = (),
+    progress: bool = True,
+    retry_failed: bool = False,
+) -> pd.DataFrame:
     """Train what the store lacks of configs × seeds, and return all of it as a frame, a row for each run (see `frame`).
 
     `configs` may name its arms (a mapping) or not. Stores in `beside` are read as well, never written to. Seeds are
@@ -35,15 +43,29 @@ def run(configs: Configs, seeds: Iterable[int], store: str | Path, executor: Exe
     return _filled(configs, seeds, stores.check_own(store), executor, beside, progress, retry_failed)
 
 
-def runs(part: Part, store: str | Path = stores.OWN, executor: Executor | None = None, *, archive: bool = True,
-         progress: bool = True, retry_failed: bool = False) -> pd.DataFrame:
+def runs(
+    part: Part,
+    store: str | Path = stores.OWN,
+    executor: Executor | None = None,
+    *,
+    archive: bool = True,
+    progress: bool = True,
+    retry_failed: bool = False,
+) -> pd.DataFrame:
     """Return the runs of a part of the plan: from the archive, then from a folder of one's own, then trained into it.
 
     With `archive=False` nothing is taken from the archive.
     """
     beside = [ARCHIVE / part.file] if archive else []
-    return run(part.configs, part.seeds, stores.check_folder(store) / part.file, executor, beside=beside,
-               progress=progress, retry_failed=retry_failed)
+    return run(
+        part.configs,
+        part.seeds,
+        stores.check_folder(store) / part.file,
+        executor,
+        beside=beside,
+        progress=progress,
+        retry_failed=retry_failed,
+    )
 
 
 def record(part: Part, executor: Executor | None = None, *, retry_failed: bool = False) -> pd.DataFrame:
@@ -54,17 +76,29 @@ def record(part: Part, executor: Executor | None = None, *, retry_failed: bool =
 def recorded(configs: Configs, seeds: Iterable[int], *read: str | Path) -> pd.DataFrame:
     """Return what some stores hold of configs × seeds, training nothing; runs that failed are left out."""
     held, seeds = {name: run for name, run in stores.held(*read).items() if run.status != "failed"}, _seeds(seeds)
-    return frame({name: [held[key(config, seed)] for seed in seeds if key(config, seed) in held]
-                  for name, config in _named(configs).items()})
+    return frame(
+        {
+            name: [held[key(config, seed)] for seed in seeds if key(config, seed) in held]
+            for name, config in _named(configs).items()
+        }
+    )
 
 
-def _filled(configs: Configs, seeds: Iterable[int], store: Path, executor: Executor | None,
-            beside: Iterable[str | Path], progress: bool, retry_failed: bool) -> pd.DataFrame:
+def _filled(
+    configs: Configs,
+    seeds: Iterable[int],
+    store: Path,
+    executor: Executor | None,
+    beside: Iterable[str | Path],
+    progress: bool,
+    retry_failed: bool,
+) -> pd.DataFrame:
     arms, seeds = _named(configs), _seeds(seeds)
     held = stores.held(*beside, store)
     wanted = {key(config, seed): (config, seed) for seed in seeds for config in arms.values()}
-    missing = [run for name, run in wanted.items()
-               if name not in held or (retry_failed and held[name].status == "failed")]
+    missing = [
+        run for name, run in wanted.items() if name not in held or (retry_failed and held[name].status == "failed")
+    ]
     if missing:
         journal.prepare(located(store))
         for trained in workers.trained(missing, executor, progress):
@@ -84,10 +118,12 @@ def check_failures(records: list[Record], store: Path) -> None:
     failures = [record for record in records if record.status == "failed"]
     if failures:
         first = failures[0]
-        raise FailedRuns(f"{len(failures)} of {len(records)} runs failed, the first, seed {first.seed} of normalizer "
-                         f"{first.config['normalizer']['name']!r}, with {first.reason}; they are recorded as failed in "
-                         f"{shown(store)}, and are trained again with retry_failed=True or `kscore study "
-                         "--retry-failed`")
+        raise FailedRuns(
+            f"{len(failures)} of {len(records)} runs failed, the first, seed {first.seed} of normalizer "
+            f"{first.config['normalizer']['name']!r}, with {first.reason}; they are recorded as failed in "
+            f"{shown(store)}, and are trained again with retry_failed=True or `kscore study "
+            "--retry-failed`"
+        )
 
 
 def _named(configs: Configs) -> dict[object, RunConfig]:

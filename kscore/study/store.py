@@ -67,10 +67,13 @@ def _passed_over(contents: Contents, path: Path) -> list[str]:
     if contents.foreign:
         said.append(f"{contents.foreign} records of another protocol version than {PROTOCOL_VERSION} were passed over")
     if contents.incomplete:
-        said.append(f"{contents.incomplete} records do not hold every option of their normalizer and were passed over; "
-                    f"`python -m kscore.study.migrate {path}` completes them")
-    return said + [f"{count} records of the unknown {what} were passed over"
-                   for what, count in contents.unknown.items()]
+        said.append(
+            f"{contents.incomplete} records do not hold every option of their normalizer and were passed over; "
+            f"`python -m kscore.study.migrate {path}` completes them"
+        )
+    return said + [
+        f"{count} records of the unknown {what} were passed over" for what, count in contents.unknown.items()
+    ]
 
 
 def append(store: str | Path, record: dict) -> None:
@@ -95,7 +98,8 @@ def check_folder(store: str | Path) -> Path:
 
 def _check_outside(path: Path, store: str | Path) -> None:
     if path.resolve().is_relative_to(ARCHIVE.resolve()):
-        raise ValueError(f"store must not lie in the archive, which only `kscore study --record` appends to, "
-                         f"got {store}")
+        raise ValueError(
+            f"store must not lie in the archive, which only `kscore study --record` appends to, got {store}"
+        )
     if path.resolve().is_relative_to(DATA.resolve()):
         raise ValueError(f"store must not lie in {shown(DATA)}, which holds what is recorded, got {store}")

@@ -17,8 +17,12 @@ from kscore.study import contenders, plan, workers
 PATH = DATA / "tracks.jsonl"
 CONDITIONS: dict[str, dict] = {
     "clean": {},
-    **{name: condition for kind in ("noise", "shift", "swap") for name, condition in contenders.CONDITIONS[kind].items()
-       if name in ("noise 3", "times 10", "swap")},
+    **{
+        name: condition
+        for kind in ("noise", "shift", "swap")
+        for name, condition in contenders.CONDITIONS[kind].items()
+        if name in ("noise 3", "times 10", "swap")
+    },
 }
 """What is done to CartPole while centres are followed."""
 SEEDS = range(plan.FAIR_FEWER.first, plan.FAIR_FEWER.first + 10)
@@ -27,8 +31,13 @@ ARMS = tuple(arm for arm in contenders.SHIFT_ARMS if arm != "none")  # whose cen
 
 def read(path: Path = PATH) -> pd.DataFrame:
     """Return all rows: `condition`, `seed`, `episode`, `arm`, `centre`, `expected`, `standard_error`."""
-    return pd.concat([pd.DataFrame(line["rows"]).assign(condition=line["condition"], seed=line["seed"])
-                      for line in map(orjson.loads, journal.lines(path))], ignore_index=True)
+    return pd.concat(
+        [
+            pd.DataFrame(line["rows"]).assign(condition=line["condition"], seed=line["seed"])
+            for line in map(orjson.loads, journal.lines(path))
+        ],
+        ignore_index=True,
+    )
 
 
 def followed(condition: str, seed: int) -> dict:

@@ -26,8 +26,9 @@ try:
     from gymnasium.core import ActType, ObsType
     from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 except ImportError as error:
-    raise ImportError("kscore.wrappers.gymnasium needs Gymnasium, which is not installed: "
-                      "pip install 'kscore[gymnasium]'") from error
+    raise ImportError(
+        "kscore.wrappers.gymnasium needs Gymnasium, which is not installed: pip install 'kscore[gymnasium]'"
+    ) from error
 
 
 def _named(normalizer: Named) -> Named:
@@ -59,8 +60,9 @@ class _Scaled:
 
     @update_running_mean.setter
     def update_running_mean(self, setting: bool) -> None:
-        self.scaling.frozen = not checks.flag("update_running_mean",
-                                              setting.item() if isinstance(setting, np.bool_) else setting)
+        self.scaling.frozen = not checks.flag(
+            "update_running_mean", setting.item() if isinstance(setting, np.bool_) else setting
+        )
 
     @property
     def gamma(self) -> float:
@@ -130,8 +132,9 @@ class NormalizeReward(_Scaled, gym.Wrapper[ObsType, ActType, ObsType, ActType], 
         return observation, scaled.item(), terminated, truncated, info
 
 
-class VectorNormalizeReward(_Scaled, VectorWrapper[ObsType, ActType, ObsType, ActType, np.ndarray],
-                            gym.utils.RecordConstructorArgs):
+class VectorNormalizeReward(
+    _Scaled, VectorWrapper[ObsType, ActType, ObsType, ActType, np.ndarray], gym.utils.RecordConstructorArgs
+):
     """Divide the rewards of a vector of environments, the lanes, that learn together and are scaled alike.
 
     As `NormalizeReward`, for each lane; the last rewards as they came are `raw_reward`. All modes of autoreset are
@@ -146,8 +149,9 @@ class VectorNormalizeReward(_Scaled, VectorWrapper[ObsType, ActType, ObsType, Ac
     >>> envs.close()
     """
 
-    def __init__(self, env: VectorEnv[ObsType, ActType, np.ndarray], normalizer: Named = "episode",
-                 gamma: float = 0.99) -> None:
+    def __init__(
+        self, env: VectorEnv[ObsType, ActType, np.ndarray], normalizer: Named = "episode", gamma: float = 0.99
+    ) -> None:
         gym.utils.RecordConstructorArgs.__init__(self, normalizer=_named(normalizer), gamma=gamma)
         VectorWrapper.__init__(self, env)
         self.scaling = RewardScaling(normalizer, self.num_envs, gamma)
@@ -155,8 +159,9 @@ class VectorNormalizeReward(_Scaled, VectorWrapper[ObsType, ActType, ObsType, Ac
         self._over = np.zeros(self.num_envs, bool)  # lanes whose next step is a reset
         self._same_step = env.metadata.get("autoreset_mode") == AutoresetMode.SAME_STEP  # NEXT_STEP is the default
 
-    def reset(self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
-              ) -> tuple[ObsType, dict]:
+    def reset(
+        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[ObsType, dict]:
         """Reset all lanes, or those of `options["reset_mask"]`; episodes under way there are not learned from."""
         lanes = (options or {}).get("reset_mask", slice(None))  # looked at first: the environments take it out
         begun = self.env.reset(seed=seed, options=options)

@@ -38,8 +38,9 @@ try:
     from stable_baselines3.common.vec_env import VecEnv, VecNormalize
     from stable_baselines3.common.vec_env.base_vec_env import VecEnvStepReturn
 except ImportError as error:
-    raise ImportError("kscore.wrappers.sb3 needs Stable-Baselines3, which is not installed: "
-                      "pip install 'kscore[sb3]'") from error
+    raise ImportError(
+        "kscore.wrappers.sb3 needs Stable-Baselines3, which is not installed: pip install 'kscore[sb3]'"
+    ) from error
 
 
 class VecKScore(VecNormalize):
@@ -64,9 +65,19 @@ class VecKScore(VecNormalize):
 
     ret_rms: ReturnScale
 
-    def __init__(self, venv: VecEnv, training: bool = True, norm_obs: bool = True, norm_reward: bool = True,
-                 clip_obs: float = 10.0, clip_reward: float = 10.0, gamma: float = 0.99, epsilon: float = 1e-8,
-                 norm_obs_keys: list[str] | None = None, normalizer: Named = "episode") -> None:
+    def __init__(
+        self,
+        venv: VecEnv,
+        training: bool = True,
+        norm_obs: bool = True,
+        norm_reward: bool = True,
+        clip_obs: float = 10.0,
+        clip_reward: float = 10.0,
+        gamma: float = 0.99,
+        epsilon: float = 1e-8,
+        norm_obs_keys: list[str] | None = None,
+        normalizer: Named = "episode",
+    ) -> None:
         super().__init__(venv, training, norm_obs, norm_reward, clip_obs, clip_reward, gamma, epsilon, norm_obs_keys)
         self.ret_rms = ReturnScale(normalizer, gamma)
         self._lanes()
@@ -142,11 +153,14 @@ class VecKScore(VecNormalize):
         except OSError:
             raise
         except Exception as error:  # what is no pickle, or half of one, can raise nearly anything
-            raise ValueError(f"load_path must name a file of a VecKScore, got {str(load_path)!r}, which cannot be "
-                             f"loaded: {type(error).__name__}: {error}") from error
+            raise ValueError(
+                f"load_path must name a file of a VecKScore, got {str(load_path)!r}, which cannot be "
+                f"loaded: {type(error).__name__}: {error}"
+            ) from error
         if not isinstance(loaded, VecKScore):
-            raise ValueError(f"load_path must name a file of a VecKScore, got {str(load_path)!r} with a "
-                             f"{type(loaded).__name__}")
+            raise ValueError(
+                f"load_path must name a file of a VecKScore, got {str(load_path)!r} with a {type(loaded).__name__}"
+            )
         return loaded
 
 
@@ -158,13 +172,23 @@ class _Normalized:
     counts as one series: "episode", the stretch of an episode in a lane of the rollout, or "rollout", all of it.
     """
 
-    def __init__(self, buffer_size: int, observation_space: spaces.Space, action_space: spaces.Space,
-                 device: torch.device | str = "auto", gae_lambda: float = 1, gamma: float = 0.99, n_envs: int = 1,
-                 normalizer: Named | None = "episode", advantage_normalizer: Named | None = None,
-                 by: Literal["episode", "rollout"] = "episode") -> None:
+    def __init__(
+        self,
+        buffer_size: int,
+        observation_space: spaces.Space,
+        action_space: spaces.Space,
+        device: torch.device | str = "auto",
+        gae_lambda: float = 1,
+        gamma: float = 0.99,
+        n_envs: int = 1,
+        normalizer: Named | None = "episode",
+        advantage_normalizer: Named | None = None,
+        by: Literal["episode", "rollout"] = "episode",
+    ) -> None:
         super().__init__(buffer_size, observation_space, action_space, device, gae_lambda, gamma, n_envs)
         self.normalizer, self.advantage_normalizer = (
-            None if one is None else make_normalizer(deepcopy(one)) for one in (normalizer, advantage_normalizer))
+            None if one is None else make_normalizer(deepcopy(one)) for one in (normalizer, advantage_normalizer)
+        )
         self.by = checks.choice("by", by, ("episode", "rollout"))
         self.centre, self.scale = 0.0, 1.0  # the units that the critic's outputs are in: value = centre + scale output
         self.fresh = True  # nothing was learned or loaded yet
@@ -185,8 +209,15 @@ class _Normalized:
         """Take note of rewards, (lanes,), to which the learner will add values where episodes were `cut` off."""
         self._limits, self._told = (np.array(rewards, float), np.array(cut, bool)), True
 
-    def add(self, obs: np.ndarray, action: np.ndarray, reward: np.ndarray, episode_start: np.ndarray,
-            value: torch.Tensor, log_prob: torch.Tensor) -> None:
+    def add(
+        self,
+        obs: np.ndarray,
+        action: np.ndarray,
+        reward: np.ndarray,
+        episode_start: np.ndarray,
+        value: torch.Tensor,
+        log_prob: torch.Tensor,
+    ) -> None:
         """Add one step of every lane, with the value of a state at a time limit in units of the rewards."""
         if self._limits is not None and self.normalizer is not None and self.gamma:
             rewards, cut = self._limits
@@ -241,16 +272,22 @@ class _Normalized:
     def _ask_for_limits(self, dones: np.ndarray) -> None:
         in_units = (self.centre, self.scale) == (0.0, 1.0) and not isinstance(self.normalizer, Symlog)
         if not (self._told or self._warned or in_units) and (dones.any() or self.episode_starts[1:].any()):
-            warnings.warn("An episode ended, and the buffer cannot see whether at a time limit, where the learner adds "
-                          "an output of the critic to a reward in other units: learn(..., callback=KeepScores()) puts "
-                          "that right.", stacklevel=3)
+            warnings.warn(
+                "An episode ended, and the buffer cannot see whether at a time limit, where the learner adds "
+                "an output of the critic to a reward in other units: learn(..., callback=KeepScores()) puts "
+                "that right.",
+                stacklevel=3,
+            )
             self._warned = True
 
     def state_dict(self) -> dict[str, object]:
         """Return the units of the critic and what was learned, as plain numbers and lists that survive JSON."""
         both = {"normalizer": self.normalizer, "advantage_normalizer": self.advantage_normalizer}
-        return {"centre": self.centre, "scale": self.scale,
-                **{name: None if one is None else one.state_dict() for name, one in both.items()}}
+        return {
+            "centre": self.centre,
+            "scale": self.scale,
+            **{name: None if one is None else one.state_dict() for name, one in both.items()},
+        }
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
         """Go on from what another buffer with the same normalizers has learned; a bad state changes nothing."""
@@ -312,15 +349,19 @@ class KeepScores(BaseCallback):
     def _on_training_start(self) -> None:
         self._buffer = getattr(self.model, "rollout_buffer", None)
         if not isinstance(self._buffer, _Normalized):
-            raise ValueError("KeepScores must be used with a rollout_buffer_class that normalizes, got "
-                             f"{type(self._buffer).__name__}")
+            raise ValueError(
+                "KeepScores must be used with a rollout_buffer_class that normalizes, got "
+                f"{type(self._buffer).__name__}"
+            )
         if self._buffer.fresh and hasattr(self.model, "rollout_scores"):
             self._buffer.load_state_dict(self.model.rollout_scores)
 
     def _on_step(self) -> bool:
         ends = zip(self.locals["dones"], self.locals["infos"], strict=True)
-        cut = [bool(done) and info.get("TimeLimit.truncated", False) and info.get("terminal_observation") is not None
-               for done, info in ends]
+        cut = [
+            bool(done) and info.get("TimeLimit.truncated", False) and info.get("terminal_observation") is not None
+            for done, info in ends
+        ]
         self._buffer.expect(self.locals["rewards"], cut)
         return True
 

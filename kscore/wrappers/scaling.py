@@ -45,8 +45,9 @@ def make_normalizer(normalizer: Named, **usual: object) -> Normalizer:
         return normalizers.make(normalizer, **usual)
     if isinstance(normalizer, Mapping) and "name" in normalizer:
         return normalizers.make(**usual | dict(normalizer))
-    raise ValueError("normalizer must be a name, a dict with the name and options, or a Normalizer, got "
-                     f"{normalizer!r}")
+    raise ValueError(
+        f"normalizer must be a name, a dict with the name and options, or a Normalizer, got {normalizer!r}"
+    )
 
 
 def discounted_returns(rewards: Sequence[float], gamma: float) -> np.ndarray:
@@ -156,8 +157,15 @@ class ReturnScale:
     def state_dict(self) -> dict[str, object]:
         """Return what was learned, as plain numbers, lists and dicts that survive JSON."""
         kind = getattr(self.normalizer, "name", type(self.normalizer).__name__)
-        return {"kind": kind, "gamma": self._gamma, "normalizer": self.normalizer.state_dict(), "scale": self.scale,
-                "largest": self.largest, "count": self.count, "first": self.first}
+        return {
+            "kind": kind,
+            "gamma": self._gamma,
+            "normalizer": self.normalizer.state_dict(),
+            "scale": self.scale,
+            "largest": self.largest,
+            "count": self.count,
+            "first": self.first,
+        }
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
         """Go on from what another one of the same kind and γ has learned; a bad state changes nothing."""
@@ -168,8 +176,10 @@ class ReturnScale:
             if state[key] != own[key]:
                 raise ValueError(f"state[{key!r}] must be {own[key]!r}, as here, got {state[key]!r:.200}")
         count = checks.whole("state['count']", state["count"], low=0)
-        scale, largest, first = (checks.number(f"state[{name!r}]", state[name], low=low, high=math.inf)
-                                 for name, low in (("scale", 0), ("largest", 0), ("first", -math.inf)))
+        scale, largest, first = (
+            checks.number(f"state[{name!r}]", state[name], low=low, high=math.inf)
+            for name, low in (("scale", 0), ("largest", 0), ("first", -math.inf))
+        )
         if 0 < scale < SMALLEST:
             raise ValueError(f"state['scale'] must be 0 or at least {SMALLEST:g}, got {scale}")
         if not isinstance(state["normalizer"], Mapping):
@@ -236,8 +246,9 @@ class RewardScaling:
         try:
             dropped = np.atleast_1d(np.arange(self.lanes)[... if lanes is None else lanes])
         except IndexError:
-            raise ValueError(f"lanes must be numbers from 0 to {self.lanes - 1}, or a mask of {self.lanes}, got "
-                             f"{lanes!r}") from None
+            raise ValueError(
+                f"lanes must be numbers from 0 to {self.lanes - 1}, or a mask of {self.lanes}, got {lanes!r}"
+            ) from None
         self._begin(dropped)
 
     def state_dict(self) -> dict[str, object]:
@@ -284,7 +295,7 @@ class RewardScaling:
     def _end(self, lanes: np.ndarray) -> None:
         if not self.frozen:
             for lane in lanes:
-                self._known.learn(self._rewards[self._begun[lane]:self._time, lane].tolist())
+                self._known.learn(self._rewards[self._begun[lane] : self._time, lane].tolist())
         self._begin(lanes)
 
     def _begin(self, lanes: np.ndarray) -> None:
@@ -300,6 +311,6 @@ class RewardScaling:
         needed = self._rewards[oldest:]
         if oldest < len(self._rewards) // 2:
             self._rewards = np.empty((2 * len(self._rewards), self.lanes))
-        self._rewards[:len(needed)] = needed
+        self._rewards[: len(needed)] = needed
         self._time -= oldest
         self._begun -= oldest

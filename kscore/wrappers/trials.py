@@ -36,12 +36,39 @@ COMPARED = ("vecnormalize", "veckscore", "buffer")  # Stable-Baselines3's wrappe
 ARMS = (*COMPARED, "raw")  # and rewards that are left as they are
 
 PRESETS: dict[str, dict[str, object]] = {
-    "CartPole-v1": {"steps": 40_960, "every": 2_048, "lanes": 8, "rollout": 32, "batch": 256, "epochs": 20,
-                    "learning_rate": 1e-3, "gamma": 0.98, "gae_lambda": 0.8},
-    "LunarLander-v3": {"steps": 131_072, "every": 16_384, "lanes": 16, "rollout": 256, "batch": 64, "epochs": 4,
-                       "gamma": 0.999, "gae_lambda": 0.98, "entropy": 0.01},
-    "Pendulum-v1": {"steps": 61_440, "every": 4_096, "lanes": 4, "rollout": 1_024, "batch": 64, "epochs": 10,
-                    "learning_rate": 1e-3, "gamma": 0.9, "explores_by_state": True},
+    "CartPole-v1": {
+        "steps": 40_960,
+        "every": 2_048,
+        "lanes": 8,
+        "rollout": 32,
+        "batch": 256,
+        "epochs": 20,
+        "learning_rate": 1e-3,
+        "gamma": 0.98,
+        "gae_lambda": 0.8,
+    },
+    "LunarLander-v3": {
+        "steps": 131_072,
+        "every": 16_384,
+        "lanes": 16,
+        "rollout": 256,
+        "batch": 64,
+        "epochs": 4,
+        "gamma": 0.999,
+        "gae_lambda": 0.98,
+        "entropy": 0.01,
+    },
+    "Pendulum-v1": {
+        "steps": 61_440,
+        "every": 4_096,
+        "lanes": 4,
+        "rollout": 1_024,
+        "batch": 64,
+        "epochs": 10,
+        "learning_rate": 1e-3,
+        "gamma": 0.9,
+        "explores_by_state": True,
+    },
 }
 TASKS = tuple(PRESETS)
 SEEDS = range(9000, 9010)  # results; 10 of them
@@ -78,13 +105,18 @@ class TrialConfig:
         checks.number("entropy", self.entropy, low=0)
         checks.flag("explores_by_state", self.explores_by_state)
         update = self.lanes * self.rollout
-        for name, whole, part in (("batch", update, self.batch), ("every", self.every, update),
-                                  ("steps", self.steps, self.every)):
+        for name, whole, part in (
+            ("batch", update, self.batch),
+            ("every", self.every, update),
+            ("steps", self.steps, self.every),
+        ):
             if whole % part:
                 relation = "divide" if name == "batch" else "be a multiple of"
                 other = "every" if name == "steps" else "lanes × rollout"
-                raise ValueError(f"{name} must {relation} {other} = {update if name != 'steps' else self.every}, got "
-                                 f"{getattr(self, name)}")
+                raise ValueError(
+                    f"{name} must {relation} {other} = {update if name != 'steps' else self.every}, got "
+                    f"{getattr(self, name)}"
+                )
 
     @classmethod
     def preset(cls, task: str, arm: str) -> "TrialConfig":
@@ -108,8 +140,13 @@ class Evaluate(BaseCallback):
 
     def _evaluate(self) -> None:
         self._env.seed(spread(self._seed, 1 + len(self.steps)))
-        returns, _ = evaluate_policy(self.model, self._env, n_eval_episodes=self._config.episodes, deterministic=True,
-                                     return_episode_rewards=True)
+        returns, _ = evaluate_policy(
+            self.model,
+            self._env,
+            n_eval_episodes=self._config.episodes,
+            deterministic=True,
+            return_episode_rewards=True,
+        )
         self.steps.append(self.num_timesteps)
         self.returns.append(round(float(np.mean(returns)), 4))
 
@@ -143,11 +180,22 @@ def wrapped(config: TrialConfig) -> VecEnv:
 def learner(config: TrialConfig, seed: int) -> BaseAlgorithm:
     """Return the PPO of an arm, which has learned nothing yet."""
     inside = {"rollout_buffer_class": NormalizedRolloutBuffer, "rollout_buffer_kwargs": {"normalizer": "episode"}}
-    return PPO("MlpPolicy", wrapped(config), n_steps=config.rollout, batch_size=config.batch, n_epochs=config.epochs,
-               learning_rate=config.learning_rate, gamma=config.gamma, gae_lambda=config.gae_lambda,
-               ent_coef=config.entropy, use_sde=config.explores_by_state,
-               sde_sample_freq=4 if config.explores_by_state else -1, device="cpu", seed=spread(seed),
-               **inside if config.arm == "buffer" else {})
+    return PPO(
+        "MlpPolicy",
+        wrapped(config),
+        n_steps=config.rollout,
+        batch_size=config.batch,
+        n_epochs=config.epochs,
+        learning_rate=config.learning_rate,
+        gamma=config.gamma,
+        gae_lambda=config.gae_lambda,
+        ent_coef=config.entropy,
+        use_sde=config.explores_by_state,
+        sde_sample_freq=4 if config.explores_by_state else -1,
+        device="cpu",
+        seed=spread(seed),
+        **inside if config.arm == "buffer" else {},
+    )
 
 
 def train_trial(config: TrialConfig, seed: int) -> dict:
@@ -159,8 +207,14 @@ def train_trial(config: TrialConfig, seed: int) -> dict:
         keep = [KeepScores()] if config.arm == "buffer" else []
         model.learn(config.steps, callback=CallbackList([evaluate, *keep]))
         model.env.close()
-    return {"config": asdict(config), "seed": seed, "steps": evaluate.steps, "returns": evaluate.returns,
-            "seconds": round(time.perf_counter() - begun, 1), "versions": provenance.versions(PACKAGES)}
+    return {
+        "config": asdict(config),
+        "seed": seed,
+        "steps": evaluate.steps,
+        "returns": evaluate.returns,
+        "seconds": round(time.perf_counter() - begun, 1),
+        "versions": provenance.versions(PACKAGES),
+    }
 
 
 @contextmanager
@@ -179,8 +233,11 @@ def _by_itself() -> Iterator[None]:
 
 def planned() -> list[tuple[TrialConfig, int]]:
     """Return the runs of the recorded study, seed by seed, so that whatever is there is balanced; raw rewards last."""
-    return [(TrialConfig.preset(task, arm), seed) for arms in (COMPARED, ("raw",))
-            for seed, task, arm in product(SEEDS, TASKS, arms)]
+    return [
+        (TrialConfig.preset(task, arm), seed)
+        for arms in (COMPARED, ("raw",))
+        for seed, task, arm in product(SEEDS, TASKS, arms)
+    ]
 
 
 def record(path: Path) -> None:
@@ -205,8 +262,18 @@ def read(path: Path) -> pd.DataFrame:
     records = [json.loads(line) for line in journal.lines(path)]
     if not records:
         raise ValueError(f"path must be a file of recorded runs, got {path}, which holds none")
-    runs = pd.DataFrame([{"task": run["config"]["task"], "arm": run["config"]["arm"], "seed": run["seed"],
-                          "steps": np.array(run["steps"]), "returns": np.array(run["returns"])} for run in records])
+    runs = pd.DataFrame(
+        [
+            {
+                "task": run["config"]["task"],
+                "arm": run["config"]["arm"],
+                "seed": run["seed"],
+                "steps": np.array(run["steps"]),
+                "returns": np.array(run["returns"]),
+            }
+            for run in records
+        ]
+    )
     runs["area"] = [returns.mean() for returns in runs.returns]
     runs["final"] = [returns[-1] for returns in runs.returns]
     raw = runs.arm == "raw"

@@ -34,6 +34,7 @@ def chromium():
 @pytest.fixture(scope="package")
 def site():
     """The address of the build folder on this machine."""
+
     class Quiet(http.server.SimpleHTTPRequestHandler):
         def log_message(self, *_):
             pass

@@ -124,8 +124,10 @@ def test_code_is_not_cut_off_beside_the_sidebars(reader, path):
 @pytest.mark.parametrize("where", ["nav.onward a[rel={}]", "footer a.{}"], ids=["top", "bottom"])
 def test_previous_and_next_are_at_both_ends_of_a_page(reader, where):
     chapters = [path.stem for path in notebooks.find()]
-    previous, following = (where.format(*words) for words in (
-        [("prev",), ("next",)] if "rel" in where else [("left-prev",), ("right-next",)]))
+    previous, following = (
+        where.format(*words)
+        for words in ([("prev",), ("next",)] if "rel" in where else [("left-prev",), ("right-next",)])
+    )
     page = reader.open(BOOK / "notebooks" / f"{chapters[1]}.html")
     page.locator(following).click()
     page.wait_for_url(f"**/{chapters[2]}.html")
@@ -169,8 +171,11 @@ def few(tmp_path_factory):
     """The site of a few runs: a chapter twice, as if with values of its own, and one that failed."""
     out, (first, second) = tmp_path_factory.mktemp("few"), notebooks.find(["02", "05"])
     file = StatusFile(out)
-    for source, name, status in ((first, f"{first.stem}__Q-1", "ok"), (first, f"{first.stem}__Q-2", "ok"),
-                                 (second, second.stem, "failed")):
+    for source, name, status in (
+        (first, f"{first.stem}__Q-1", "ok"),
+        (first, f"{first.stem}__Q-2", "ok"),
+        (second, second.stem, "failed"),
+    ):
         made = Task(source, out / f"{name}.ipynb", {"Q": 1.0})
         file.end(file.begin(made), Outcome(name, status, 5.0, "an error" if status == "failed" else ""))
         made.target.write_bytes(source.read_bytes())

@@ -118,8 +118,20 @@ def test_every_work_is_in_the_bibliography_and_chapters_cite_them():
 def test_the_glossary_has_the_words_of_the_project():
     entries = soup(BOOK / "docs" / "glossary.html").select("dl.glossary dt")
     assert {entry.get_text().removesuffix("#").strip() for entry in entries} >= {
-        "episode", "return", "advantage", "score", "belief", "gain", "innovation", "run", "study", "censored",
-        "restricted mean", "stream", "refit"}
+        "episode",
+        "return",
+        "advantage",
+        "score",
+        "belief",
+        "gain",
+        "innovation",
+        "run",
+        "study",
+        "censored",
+        "restricted mean",
+        "stream",
+        "refit",
+    }
 
 
 @pytest.mark.parametrize("name", ["README", "PLAN"])

@@ -36,8 +36,17 @@ MARK = "KSCORE_TRIAL"
 HITS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 KINDS = ("itself", "one of its own", "both")
 SEEDS = range(8)
-CONFIGS = {name: RunConfig(env="CartPole-v1", algorithm="actor_critic", normalizer={"name": name}, threshold=None,
-                           hidden=(32,), max_episodes=60) for name in ("zscore", "running")}
+CONFIGS = {
+    name: RunConfig(
+        env="CartPole-v1",
+        algorithm="actor_critic",
+        normalizer={"name": name},
+        threshold=None,
+        hidden=(32,),
+        max_episodes=60,
+    )
+    for name in ("zscore", "running")
+}
 
 STUDY = """
 import signal, sys
@@ -74,8 +83,13 @@ def descendants(mark: str) -> list[psutil.Process]:
 def disturbed(command: list[str], rng: random.Random, written: Path, lines: int) -> tuple[str, int]:
     """Start a command that writes so many lines, hit it somewhere; return what was hit, and what was left of it."""
     mark = uuid.uuid4().hex
-    child = subprocess.Popen(command, env=os.environ | {MARK: mark}, stdout=subprocess.DEVNULL,
-                             stderr=subprocess.DEVNULL, start_new_session=True)
+    child = subprocess.Popen(
+        command,
+        env=os.environ | {MARK: mark},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
     due = rng.randrange(lines)  # none: while it starts
     while child.poll() is None and sum(1 for _ in journal.lines(written)) < due:
         time.sleep(0.02)
@@ -113,8 +127,9 @@ def study_trial(folder: Path, rng: random.Random, reference: dict, harm: Counter
     before = seen(store)
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     records = study.read(store).records
-    harm["lost"] += len(set(before) - {record.key for record in records}) + len(reference) - len(
-        {record.key for record in records})
+    harm["lost"] += (
+        len(set(before) - {record.key for record in records}) + len(reference) - len({record.key for record in records})
+    )
     harm["doubled"] += len(records) - len({record.key for record in records})
     harm["differing"] += sum(record.train_returns.tolist() != reference[record.key] for record in records)
     harm["orphaned"] += left
@@ -130,8 +145,9 @@ def runner_trial(folder: Path, rng: random.Random, harm: Counter) -> str:
         cells = [new_code_cell(f"import time; time.sleep(0.4); print({number})") for number in range(4)]
         about = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
         nbformat.write(new_notebook(cells=cells, metadata=about), chapters / f"{name}.ipynb")
-        subprocess.run([sys.executable, "-m", "jupytext", "--quiet", "--to", "py:percent", chapters / f"{name}.ipynb"],
-                       check=True)
+        subprocess.run(
+            [sys.executable, "-m", "jupytext", "--quiet", "--to", "py:percent", chapters / f"{name}.ipynb"], check=True
+        )
     command = [sys.executable, "-c", RUNNER, str(chapters), str(out)]
     told, left = disturbed(command, rng, out / status.STATUS, 2 * len(list(chapters.glob("*.ipynb"))))
     harm["orphaned"] += left

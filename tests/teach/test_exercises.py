@@ -26,7 +26,7 @@ def test_there_is_a_wrong_answer_for_every_exercise():
 
 @pytest.mark.long
 def test_a_filled_in_copy_gets_the_points_of_its_right_answers(tmp_path):
-    path, = notebooks.find(["01"])
+    (path,) = notebooks.find(["01"])
     first, second, third, last = names(path)
     stub = {course.name(cell): cell["source"] for cell in course.student_copy(notebooks.read(path))["cells"]}[last]
     results = course.check(copy(path, tmp_path, {second: WRONG[second], last: stub}))

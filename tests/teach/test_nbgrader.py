@@ -23,8 +23,12 @@ def nbgrader(tmp_path, monkeypatch):
     start = "import kscore.chapters; from nbgrader.apps.nbgraderapp import main; main()"  # sooner than alone
 
     def run(command, *arguments):
-        done = subprocess.run([sys.executable, "-c", start, command, "kscore", *arguments, *options], cwd=tmp_path,
-                              capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, "-c", start, command, "kscore", *arguments, *options],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+        )
         assert done.returncode == 0, done.stderr[-3000:]
 
     return run
@@ -62,8 +66,10 @@ def test_answers_get_the_points_of_their_checks_and_feedback(nbgrader, tmp_path)
     nbgrader("autograde")
     nbgrader("generate_feedback")
     given = grades(tmp_path / "gradebook.db", path.stem, "somebody")
-    assert given == {exercise.name: None if exercise.read else exercise.points * (exercise.name not in wrong)
-                     for exercise in exercises}
+    assert given == {
+        exercise.name: None if exercise.read else exercise.points * (exercise.name not in wrong)
+        for exercise in exercises
+    }
     assert {None, 0} < set(given.values())  # a right answer, a wrong one, and one for a teacher to read
     page = (tmp_path / "feedback" / "somebody" / "kscore" / f"{path.stem}.html").read_text(encoding="utf-8")
     assert len(re.findall(r"AssertionError</span>\s+Traceback", page)) == len(wrong)
@@ -73,5 +79,6 @@ def grades(gradebook, chapter, student):
     """The points by exercise; none where a teacher has to give them."""
     with Gradebook(f"sqlite:///{gradebook}") as book:
         found = book.find_submission_notebook(chapter, "kscore", student).grades
-        return {grade.name.removesuffix("-check"): None if grade.needs_manual_grade else grade.auto_score
-                for grade in found}
+        return {
+            grade.name.removesuffix("-check"): None if grade.needs_manual_grade else grade.auto_score for grade in found
+        }
