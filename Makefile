@@ -18,8 +18,7 @@ run: $(NOTEBOOKS_READY)  ## execute every chapter and build a site of them, buil
 	@$(BIN)/python -m kscore run
 
 test: $(TEST_READY)  ## run the tests: code, chapters, exercises, book and slides
-	@$(BIN)/ruff check .
-	@$(MAKE) --no-print-directory book slides
+	@$(MAKE) --no-print-directory lint book slides
 	@$(BIN)/python -m pytest
 
 lab: $(NOTEBOOKS_READY)  ## open the chapters in JupyterLab (options: make lab ARGS="--no-browser")
@@ -55,8 +54,9 @@ slides: $(NOTEBOOKS_READY)  ## make the slides of the lectures, build/slides/ind
 	@$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -b revealjs docs/slides build/slides
 	@echo "The slides are there; open build/slides/index.html"
 
-lint: $(TEST_READY)  ## check the code with ruff
+lint: $(TEST_READY)  ## check the code and its layout with ruff
 	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check kscore tests
 
 bench: $(BENCH_READY)  ## measure speed side by side with peers, as ratios
 	@worst=0; for part in filter training batch wrapper; do $(BIN)/python benchmarks/$${part}_speed.py || worst=1; done; exit $$worst
