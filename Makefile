@@ -2,6 +2,12 @@
 PYTHON ?= $(shell for p in python3.11 python3; do $$p -c "" 2>/dev/null && echo $$p && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
+# An environment is sound if its pip answers and no package in it was left half installed, by Ctrl-C for one.
+SOUND := $(BIN)/python -m pip --version >/dev/null 2>&1 && $(BIN)/python -c 'import sys, sysconfig; \
+  from importlib.metadata import distributions; found = distributions(path=[sysconfig.get_path("purelib")]); \
+  sys.exit(not all(d.files and all(f.suffix == ".pyc" or f.locate().exists() for f in d.files) for d in found))'
+# No stamp counts if the environment's interpreter is gone, as when the system's Python was replaced.
+GONE := $(shell $(BIN)/python -c "" 2>/dev/null || echo gone)
 # What a target needs is an extra of pyproject.toml; the stamp of an extra says that it is installed.
 NOTEBOOKS_READY := $(VENV)/.installed-notebooks
 TEST_READY := $(VENV)/.installed-test
@@ -61,15 +67,21 @@ lint: $(TEST_READY)  ## check the code and its layout with ruff
 bench: $(BENCH_READY)  ## measure speed side by side with peers, as ratios
 	@worst=0; for part in filter training batch wrapper; do $(BIN)/python benchmarks/$${part}_speed.py || worst=1; done; exit $$worst
 
-clean:  ## empty build/ (keep the environment, everything recorded, and the student copies in build/class)
-	@test ! -d build || find build -mindepth 1 -maxdepth 1 ! -name class -exec rm -rf {} +
+clean:  ## empty build/ (keep the environment, everything recorded, runs of your own, and student copies)
+	@test ! -d build || find build -depth ! -type d ! -path 'build/class/*' ! -path 'build/runs/*' \
+	  ! \( -name '*.jsonl' ! -name status.jsonl \) \
+	  ! \( -name '*.ipynb' -exec grep -q '"kscore_copy"' {} \; \) -exec rm -f {} +
+	@test ! -d build || find build -depth -type d -empty -exec rmdir {} +
 
-$(VENV)/.installed-%: pyproject.toml constraints.txt
+$(VENV)/.installed-%: pyproject.toml constraints.txt $(GONE)
 	@command -v "$(PYTHON)" >/dev/null || { echo "K-Score needs Python 3.11 or newer, and '$(PYTHON)' was not found."; exit 1; }
-	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))" || { echo \
-	  "K-Score needs Python 3.11 or newer, but '$(PYTHON)' is `$(PYTHON) --version 2>&1`: try 'make PYTHON=/path/to/python3.11'."; \
-	  exit 1; }
+	@"$(PYTHON)" -c "import sys; sys.exit(sys.version_info < (3, 11))" || { echo "K-Score needs Python 3.11 or newer," \
+	  "but '$(PYTHON)' is `"$(PYTHON)" --version 2>&1`: try 'make PYTHON=/path/to/python3.11'."; exit 1; }
 	@echo "Setting up $(VENV) for '$*' (once; a few minutes) ..."
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$*]'
+	@{ $(SOUND); } || "$(PYTHON)" -m venv --clear $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$*]' || { echo "The packages" \
+	  "could not be installed for `$(BIN)/python --version`; pip says above what it lacks. The same command goes on."; exit 1; }
 	@touch $(if $(filter test,$*),$(NOTEBOOKS_READY)) $@  # the tests' extra holds these
+
+.PHONY: gone
+gone:
