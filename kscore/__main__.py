@@ -364,8 +364,12 @@ def _part(name: str, runs: dict) -> "Part":
 def _trained(part: "Part", executor: Executor, options: argparse.Namespace) -> "DataFrame":
     """Train what is missing of a part, into the archive or a store beside it, and return its runs."""
     from kscore import study
-    from kscore.study import store
+    from kscore.study import plan, store
 
+    if options.record and part.name in plan.OUTCOMES:
+        recorded = study.outcomes.frame(part)
+        console.say(f"{part.name}: {part.runs} runs, {part.runs - len(recorded) or 'none'} of them missing")
+        return study.outcomes.record(part, executor)
     folder = ARCHIVE if options.record else located(options.store or store.OWN)
     here = len(study.recorded(part.configs, part.seeds, ARCHIVE / part.file, folder / part.file))
     console.say(f"{part.name}: {part.runs} runs, {part.runs - here or 'none'} of them missing")

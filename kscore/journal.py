@@ -26,11 +26,17 @@ def prepare(path: Path) -> None:
 
 
 def append(path: Path, entry: dict, allowed: Callable[[Iterator[bytes]], None] | None = None) -> None:
-    """Append one entry as a line of its own, and have it on the disk before returning.
+    """Append one entry as a line of JSON of its own, and have it on the disk before returning; see `append_line`."""
+    append_line(path, json.dumps(entry, separators=(",", ":"), allow_nan=False).encode() + b"\n", allowed)
+
+
+def append_line(
+    path: Path, line: bytes, allowed: Callable[[Iterator[bytes]], None] | None = None, *, head: bytes = b""
+) -> None:
+    """Append one line, and have it on the disk before returning; an empty file gets a `head` first.
 
     `allowed` is given the lines that are there, while nobody else can add one, and may refuse by raising.
     """
-    line = json.dumps(entry, separators=(",", ":"), allow_nan=False).encode() + b"\n"  # refuses what JSON lacks
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         with path.open("ab+") as file:
@@ -41,6 +47,8 @@ def append(path: Path, entry: dict, allowed: Callable[[Iterator[bytes]], None] |
             if file.seek(0, os.SEEK_END):
                 file.seek(-1, os.SEEK_END)
                 line = line if file.read(1) == b"\n" else b"\n" + line
+            else:
+                line = head + line
             file.write(line)
             file.flush()
             os.fsync(file.fileno())

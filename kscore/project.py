@@ -10,6 +10,8 @@ NOTEBOOKS = ROOT / "notebooks"
 BUILD = ROOT / "build"
 ARCHIVE = DATA / "runs"
 """The recorded study."""
+OUTCOMES = DATA / "outcomes"
+"""What is kept of recorded runs whose curves are not."""
 
 
 def is_checkout() -> bool:

@@ -63,6 +63,7 @@ ELEVEN = (
     "percentile_range",
 )
 FIVE = ("zscore", "running", "adaptive", "adaptive_refit", "episode_filter")
+SIX = ("running", "zscore", "episode_filter", "fading", "adaptive_refit")  # and Algorithm 1 beside them
 PLACES = ("none", "episode", "past")
 DOORS = {  # what the contest has instead, and what changes
     "zscore at the returns": ("zscore", {"normalize_advantages": False}),
@@ -118,6 +119,14 @@ IN_WORDS = {  # what the plan says of the arms of a part, and which those are; n
     ],
     "episode filter: on returns with advantages z-scored, on both": ["episode_z", "episode_both"],
     "episode filter: the form that the tuning seeds chose": ["episode_z"],
+    "five arms without *Q* and *R* at 0.00025, 0.0005, 0.001, 0.002; advantages z-scored": [
+        f"{arm} at {rate}, z-scored" for rate in (0.00025, 0.0005, 0.001, 0.002) for arm in SIX
+    ],
+    "the same at 0.00025, 0.0005, 0.001": [
+        f"{arm} at {rate}, z-scored" for rate in (0.00025, 0.0005, 0.001) for arm in SIX
+    ],
+    "Algorithm 1 with *Q* in {1e-4, 1e-2, 1} × *R* in {1, 100, 1e4, 1e6}, at 0.001 (actor-critic) or 0.0005 (PPO), "
+    "advantages z-scored": [f"Q = {Q:g}, R = {R:g}" for Q in (1e-4, 1e-2, 1) for R in (1, 100, 1e4, 1e6)],
     "zscore and running with advantages z-scored; episode filter on both; none; PopArt, PopArt by the episode filter; "
     "percentile; reward scaling; symlog of the critic's targets": [
         "zscore",
@@ -273,9 +282,9 @@ def files(cell):
 
 def test_the_parts_are_those_of_the_plan_with_their_arms_and_seeds():
     planned = {name: (IN_WORDS[arms], seeds) for cell, arms, seeds in rows("| file |") for name in files(cell)}
-    assert set(planned) == set(PARTS)
+    assert set(planned) == set(PARTS | plan.OUTCOMES)
     for name, (arms, seeds) in planned.items():
-        found = tuned_part(name) if name in TUNED else EVERY[name]
+        found = tuned_part(name) if name in TUNED else plan.part(name)
         assert len(found.configs) == arms if isinstance(arms, int) else list(found.configs) == arms
         count, _, first = seeds.partition(" from ")
         first = int(first) if first else TUNING.first if seeds.endswith(" tuning") else RESULTS.first
@@ -964,7 +973,7 @@ def test_a_chapter_without_experiments_gets_a_sentence(number):
 
 
 def test_all_parts_are_chosen_without_a_pattern():
-    assert plan.chosen() == plan.chosen([]) == list(PARTS)
+    assert plan.chosen() == plan.chosen([]) == list(PARTS | plan.OUTCOMES)
 
 
 @pytest.mark.parametrize(

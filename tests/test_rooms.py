@@ -44,6 +44,7 @@ ROOMS = {
         "cluster",
         "workers",
         "running",
+        "outcomes",
         "tracks",
         "migrate",
     ],

@@ -31,6 +31,13 @@ RATES = (0.001, 0.003, 0.01, 0.03)
 LUNAR_ARMS = ("zscore", "running", "adaptive", "adaptive_refit", "episode_filter")
 LUNAR_RATES = (0.00025, 0.0005, 0.001)
 
+LUNAR_SIX = ("running", "zscore", "episode_filter", "fading", "adaptive_refit")
+"""The arms on LunarLander with only rate and doors to tune; Algorithm 1, with Q and R of its own, is the sixth."""
+LUNAR_FIRST_RATES = {"actor_critic": (*LUNAR_RATES, 0.002), "ppo": LUNAR_RATES}
+LUNAR_RATE_OF_NOISE = {"actor_critic": 0.001, "ppo": 0.0005}
+"""The rate at which Q and R of Algorithm 1 are chosen: the best of the running Z-Score in the fair fight's tuning."""
+LUNAR_Q, LUNAR_R = (1e-4, 1e-2, 1.0), (1.0, 100.0, 1e4, 1e6)
+
 CONTROLS = ("running_twice", "fading")
 """Arms that came later: what the filter of episodes does, without a filter. One has no equal with REINFORCE."""
 CONTROLLED = ("running", *CONTROLS, "episode_filter", "filter_bank")
@@ -212,6 +219,21 @@ def grid(
         for rate in rates
         for name in names
         for z_scored in ([False] if learner == "reinforce" else [False, True] if name in both else [True])
+    }
+
+
+def lunar_rates(learner: str, **changes: object) -> Arms:
+    """Return the arms on LunarLander at every rate of the first round, with advantages z-scored, as in its preset."""
+    return grid(learner, LUNAR_FIRST_RATES[learner], LUNAR_SIX, "LunarLander-v3", both=(), **changes)
+
+
+def lunar_noise(learner: str, **changes: object) -> Arms:
+    """Return Algorithm 1 on LunarLander for every pair (Q, R), at one rate."""
+    preset = replace(RunConfig.preset("LunarLander-v3", learner), learning_rate=LUNAR_RATE_OF_NOISE[learner], **changes)
+    pairs = [(Q, R) for Q in LUNAR_Q for R in LUNAR_R]
+    return {
+        f"Q = {short_number(Q)}, R = {short_number(R)}": replace(preset, normalizer={"name": "kscore", "Q": Q, "R": R})
+        for Q, R in pairs
     }
 
 

@@ -52,6 +52,7 @@ class Declared(NamedTuple):
     chapters: tuple[int, ...]  # that read it, beside the report, which reads all of the replication
     seeds: Seeds
     arms: Callable[..., Arms]  # from changes that are made to all of them
+    beside: tuple[str, ...] = ()  # parts whose runs count as runs of this one, where the configuration is the same
 
 
 PARTS: dict[str, Declared] = {
@@ -258,6 +259,20 @@ PARTS: dict[str, Declared] = {
 }
 """Every part of the study, the longest runs first. The arms of a tuned part are the winners of its grids."""
 
+OUTCOMES: dict[str, Declared] = {
+    **{
+        f"rates_lunarlander_{learner}": Declared(
+            (), LUNAR_TUNING, partial(contenders.lunar_rates, learner), (f"fair_tuning_lunarlander_{learner}",)
+        )
+        for learner in contenders.LUNAR_FIRST_RATES
+    },
+    **{
+        f"noise_lunarlander_{learner}": Declared((), LUNAR_TUNING, partial(contenders.lunar_noise, learner))
+        for learner in contenders.LUNAR_FIRST_RATES
+    },
+}
+"""Parts of which outcomes are kept, and no curves; see `kscore.study.outcomes`."""
+
 REPORT = 11  # the chapter that reads every part of the replication
 
 
@@ -267,6 +282,7 @@ class Part(NamedTuple):
     name: str
     configs: Arms
     seeds: range
+    beside: tuple[str, ...] = ()  # parts whose runs count as its own, where the configuration is the same
 
     @property
     def file(self) -> str:
@@ -284,11 +300,11 @@ def part(name: str, *, seeds: int | None = None, first_seed: int | None = None, 
 
     `changes` are made to all arms (`learning_rate=0.003`), or go to what makes them (`Qs`, `Rs`, `winners`).
     """
-    declared = PARTS[checks.choice("part of the study", name, PARTS)]
+    declared = (PARTS | OUTCOMES)[checks.choice("part of the study", name, PARTS | OUTCOMES)]
     first = declared.seeds.first if first_seed is None else checks.seed("first_seed", first_seed)
     most = checks.LARGEST_SEED + 1 - first
     count = checks.whole("seeds", declared.seeds.count if seeds is None else seeds, high=most)
-    return Part(name, declared.arms(**changes), range(first, first + count))
+    return Part(name, declared.arms(**changes), range(first, first + count), declared.beside)
 
 
 def grids_of(name: str) -> dict[str, str]:
@@ -304,10 +320,11 @@ def chosen(patterns: Iterable[str] = ()) -> list[str]:
     """
     wanted = set()
     for pattern in patterns:
-        matching = _of_chapter(int(pattern)) if pattern.isdecimal() else fnmatch.filter(PARTS, pattern)
-        wanted.update(matching or [checks.choice("part of the study", pattern, PARTS)])
+        every = PARTS | OUTCOMES
+        matching = _of_chapter(int(pattern)) if pattern.isdecimal() else fnmatch.filter(every, pattern)
+        wanted.update(matching or [checks.choice("part of the study", pattern, every)])
     wanted |= {grid for name in wanted for grid in grids_of(name).values()}
-    return [name for name in PARTS if not wanted or name in wanted]
+    return [name for name in PARTS | OUTCOMES if not wanted or name in wanted]
 
 
 def _of_chapter(number: int) -> list[str]:
