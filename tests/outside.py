@@ -1,5 +1,6 @@
 """What somebody might add without touching the package: normalizers, heads, environments, named "outside:..."."""
 
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar
@@ -10,6 +11,7 @@ import torch
 
 from kscore import checks
 from kscore.normalizers import Normalizer, Scaling
+from kscore.rl import compiled, train, training
 from kscore.rl.policies import Head
 
 # Normalizers
@@ -229,3 +231,20 @@ gym.register("Uneven-v0", Dial, max_episode_steps=20, kwargs={"low": [-1, 0], "h
 gym.register("Open-v0", Dial, max_episode_steps=20, kwargs={"low": 2 * [-INFINITY], "high": 2 * [INFINITY]})
 gym.register("HalfOpen-v0", Dial, max_episode_steps=20, kwargs={"low": [-1, 0], "high": [3, INFINITY]})
 gym.register("Vast-v0", Dial, max_episode_steps=20, kwargs={"low": [-3e38, -1], "high": [3e38, 1]})
+
+# Training elsewhere
+
+
+def trained_early(config, seed):
+    """Train by the compiled loop from the first episode on; say why it was not used, if it was not."""
+    compiled.expect(compiled.ENOUGH * compiled.EARLY)
+    return train(config, seed), training.why_plain(config)
+
+
+class Here(Executor):
+    """Trains in this process, as soon as it is asked to."""
+
+    def submit(self, function, *arguments):
+        future = Future()
+        future.set_result(function(*arguments))
+        return future

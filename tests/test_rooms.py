@@ -29,6 +29,7 @@ ROOMS = {
         "config",
         "networks",
         "policies",
+        "compiled",
         "algorithms",
         "training",
         "tracking",

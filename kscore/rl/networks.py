@@ -112,6 +112,17 @@ def _parameter(values: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
     return parameter
 
 
+class SingleRelu(NamedTuple):
+    """The arrays of a forward pass through one hidden layer of ReLU; the pass fills `hidden` and `outputs`."""
+
+    inputs: np.ndarray  # the observation, and a 1
+    matrix: np.ndarray  # (inputs, hidden)
+    hidden: np.ndarray
+    last: np.ndarray  # (outputs, hidden)
+    bias: np.ndarray  # (outputs,)
+    outputs: np.ndarray
+
+
 class Dropout:
     """A source of dropout masks from a random stream of its own."""
 
@@ -168,6 +179,14 @@ class Forward:
         self._features, self._last = inputs[-1][:-1], network.last.matrix
         self._bias = network.last.bias.detach().numpy()
         self._outputs = np.empty(len(self._last), np.float32)
+        self.single_relu = self._single_relu()
+
+    def _single_relu(self) -> SingleRelu | None:
+        """Return the arrays for those who do such a pass by themselves; None if the network has another shape."""
+        if len(self._hidden) != 1:
+            return None
+        _, inputs, matrix, hidden, _, slope = self._hidden[0]
+        return SingleRelu(inputs, matrix, hidden, self._last, self._bias, self._outputs) if slope is None else None
 
     def __call__(self, observation: np.ndarray, masks: Sequence[np.ndarray] | None = None) -> np.ndarray:
         """Return the outputs (outputs,) for an observation; the array is overwritten by the next call."""

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from kscore import checks, provenance
-from kscore.rl import disturbances, environments
+from kscore.rl import compiled, disturbances, environments
 from kscore.rl.algorithms import ALGORITHMS, Adam, Agent, Batch, normalization, units_of
 from kscore.rl.config import PROTOCOL_VERSION, RunConfig
 from kscore.rl.environments import Diverged
@@ -101,9 +101,9 @@ def train(config: RunConfig, seed: int, progress: Progress | None = None, watch:
     try:
         with one_thread():
             while history.episodes < config.max_episodes and not (config.stop and status == "solved"):
-                episodes = []
+                loop, episodes = compiled.loop_for(training, policy), []
                 for _ in range(min(config.episodes_per_update, config.max_episodes - history.episodes)):
-                    episodes.append(environments.play(training, policy, actions, agent.dropout))
+                    episodes.append(loop.play(training, policy, actions, agent.dropout))
                     rewards = disturbances.clean_rewards(training, episodes[-1])
                     history.add("train", sum(rewards), len(rewards))
                 batch = Batch.of(episodes, config.reward_scale)
@@ -112,7 +112,7 @@ def train(config: RunConfig, seed: int, progress: Progress | None = None, watch:
                 learn(agent, batch, normalize, config)
                 updates += 1
                 if updates % config.evaluate_every == 0:
-                    history.add("eval", *environments.evaluate(evaluation, policy))
+                    history.add("eval", *loop.evaluate(evaluation, policy))
                 if progress is not None:
                     progress(history, policy)
                 if history.finished(config):
@@ -161,6 +161,17 @@ def make_agent(
         Adam(memory, config.learning_rate),
         units_of(config.value_scale),
     )
+
+
+def why_plain(config: RunConfig) -> str | None:
+    """Return why runs of a configuration are played by the plain loop alone; None: by compiled code where it pays.
+
+    >>> why_plain(RunConfig.preset("LunarLander-v3", "ppo"))
+    'its environment is not CartPole-v1'
+    """
+    environment = disturbances.put_on(environments.make(config.env, 0), config.disturbance, lambda: 0)
+    agent = make_agent(config, environment.observation_size, environment.actions, *_streams(0)[:2])
+    return compiled.why_plain(environment, Policy(agent.actor, agent.head))
 
 
 def _streams(seed: int) -> list[np.random.Generator]:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from multiprocessing.connection import Connection
 
 from kscore import checks, progress
@@ -22,7 +23,8 @@ def trained(missing: list[tuple[RunConfig, int]], executor: Executor | None, tol
     with progress.of(len(missing), "run", "training", told) as done:
         with processes() if executor is None else nullcontext(executor) as pool:
             with _workers_without_main():
-                futures = [pool.submit(_train, config, seed) for config, seed in missing]
+                train = partial(_train, ahead=_each_plays(missing, pool))
+                futures = [pool.submit(train, config, seed) for config, seed in missing]
             try:
                 for future in as_completed(futures):
                     yield cluster.checked(future.result())
@@ -30,6 +32,12 @@ def trained(missing: list[tuple[RunConfig, int]], executor: Executor | None, tol
             finally:
                 for future in futures:
                     future.cancel()
+
+
+def _each_plays(missing: list[tuple[RunConfig, int]], pool: Executor) -> int:
+    """Return how many episodes of CartPole each process has before it; 0 if it is not known how many there are."""
+    episodes = sum(config.max_episodes for config, _ in missing if config.env == "CartPole-v1")
+    return episodes // pool.processes if hasattr(pool, "processes") else 0
 
 
 WORKER_ENVIRONMENT = {
@@ -61,6 +69,7 @@ def _own_processes(workers: int) -> Iterator[Executor]:
     end, line = spawn.Pipe(duplex=False)
     with _worker_environment(), end, line:
         pool = ProcessPoolExecutor(workers, spawn, _hold_the_line, (end,))
+        pool.processes = workers
         try:
             yield pool
         except BaseException:
@@ -113,10 +122,13 @@ def _listen(end: Connection) -> None:
     os._exit(1)  # nobody is left to end it
 
 
-def _train(config: RunConfig, seed: int) -> dict:
-    """Return the record of a run, and beside it what made it."""
+def _train(config: RunConfig, seed: int, ahead: int = 0) -> dict:
+    """Return the record of a run, and beside it what made it; `ahead` are the episodes that are still to come."""
     made_by = cluster.made_by()
-    from kscore.rl.training import train  # here, because whoever hands out the work does not need torch
+    from kscore.rl import compiled  # here, because whoever hands out the work does not need torch
+    from kscore.rl.training import train
+
+    compiled.expect(ahead)
 
     start = time.perf_counter()
     try:
