@@ -2,7 +2,7 @@
 
 `filters`, `normalizers`: the idea, on numpy alone. `wrappers`: the same in other people's loops. `rl`: one training
 run. `study`: many of them. `analysis`: what they say. `figures`: pictures of it. `chapters`: the notebooks that tell
-it. Importing this package imports none of them.
+it. `labs`: what one page alone needs. Importing this package imports none of them.
 """
 
 

@@ -20,7 +20,7 @@
 # **Question.** What does the choice of a normalizer do to a policy gradient: to its mean, its length and its direction?
 #
 # *For* readers of chapter 03 who want to see the score at work.
-# *Know first:* the chain rule, a little PyTorch, what a policy is.
+# *Know first:* the chain rule, what a policy is.
 # *Runs in* about a minute.
 # Previous: [03 From filter to score](03_from_filter_to_score.ipynb) · Next: [05 Actor-critic on CartPole](05_actor_critic_cartpole.ipynb)
 
@@ -32,7 +32,7 @@
 # Textbooks promise that subtracting a baseline from the returns leaves the expected gradient alone, so one might expect all normalizers to pull a policy the same way on average, some with more scatter and some with a longer step.
 # That would be wrong if a normalizer took away part of the expected gradient itself, and took more of it from some steps than from others.
 # So we derive the policy gradient, look for the place where the promise depends on *when* the baseline is known, and measure what each normalizer keeps.
-# Then we write the paper's Algorithm 1 as a plain loop, and check that the library which runs the experiments takes the same step.
+# Then we write the paper's Algorithm 1 by hand, in numpy and with every gradient in the open, let it train, and check that the library which runs the experiments takes the same step.
 #
 # After this chapter you can
 #
@@ -46,24 +46,21 @@
 
 # %%
 import dataclasses
-import os
 
-import gymnasium as gym
 import numpy as np
 import pandas as pd
 import torch
 from IPython.display import Markdown
-from torch import nn
 
 from kscore import chapters, figures, filters, normalizers
 from kscore.analysis import baselines
 from kscore.figures import diagrams
+from kscore.labs import by_hand, by_hand_times
 from kscore.project import DATA
 from kscore.rl import RunConfig, algorithms, cartpoles, environments, train
 from kscore.rl.policies import Policy
 from kscore.rl.training import make_agent
 
-os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # to film without a screen
 torch.set_num_threads(1)
 chapter = chapters.begin("04_policy_gradients")
 
@@ -72,13 +69,12 @@ chapter = chapters.begin("04_policy_gradients")
 
 # %% tags=["parameters"]
 seed: int = 4                 # of every random number in this chapter [0, 1000000000]
-open_episodes: int = 40       # episodes of the loop written in the open [5, 10000]
+open_episodes: int = 150      # episodes of the loop written by hand [5, 10000]
 env: str = "CartPole-v1"      # of the live run {CartPole-v1, LunarLander-v3}
 algorithm: str = "actor_critic"  # of the live run {reinforce, actor_critic, gae, ppo}
 normalizer: dict = {"name": "zscore"}  # of the live run, a dict with a name
 max_episodes: int = 300       # cap of the live run; LunarLander needs 1,000 [1, 100000]
 draws: int = 20_000           # Monte Carlo draws in the bandit [1000, 1000000]
-film_frames: int = 6          # pictures in a film strip [2, 20]
 
 # %%
 rng = np.random.default_rng(seed)
@@ -400,25 +396,6 @@ figures.caption(
     "lies above the refitted filter on LunarLander.")
 
 # %% [markdown]
-# The same in numbers, for all eight centres:
-
-# %% tags=["hide-input"]
-def cell(result: baselines.Kept, step: int) -> str:
-    """Return a share, and its standard error where it can be seen."""
-    share, error = result.share[step], result.error[step]
-    return f"{share:.2f} ± {error:.2f}" if error >= 0.005 else f"{share:.2f}"
-
-
-names = {kind: figures.METHODS[kind]["label"] for kind in baselines.KINDS[:-1]}
-names["prior"] = PRIOR["label"]
-pd.DataFrame({
-    f"{place}, step {t}": {names[kind]: cell(result[kind], t) for kind in names}
-    for place, result in (("CartPole", on_cartpole), ("LunarLander", on_lander))
-    for t in (2, 10, 20)
-}).style.set_caption("Share of the expected gradient kept (± standard error, where it "
-                     "is at least 0.005)")
-
-# %% [markdown]
 # The curves fall into three families.
 #
 # - The **streamed filter** and its innovation form keep the beginning of an episode and little else. The decay is that of (4.3): it depends on $K$ and $\gamma$, not on the environment.
@@ -441,60 +418,93 @@ pd.DataFrame({
 # %% [markdown]
 # ## Algorithm 1 in the open
 #
-# Here is the paper's Algorithm 1 (P9), with nothing hidden: one function plays an episode, the other learns from it.
+# Here is the paper's Algorithm 1 (P9) with nothing hidden: numpy, and the chain rule.
+# The policy is a network with one hidden layer, which gives a preference for each of the two actions.
 
 # %%
-def play(world: gym.Env, policy: nn.Module, **options) -> tuple[torch.Tensor, list]:
-    """Play one episode; return the log-probability and the reward of every step."""
-    observation, _ = world.reset(**options)
-    log_probs, rewards, done = [], [], False
-    while not done:
-        logits = policy(torch.as_tensor(observation))
-        choice = torch.distributions.Categorical(logits=logits)
-        action = choice.sample()
-        log_probs.append(choice.log_prob(action))
-        observation, reward, terminated, truncated, _ = world.step(action.item())
-        rewards.append(float(reward))
-        done = terminated or truncated
-    return torch.stack(log_probs), rewards
+def forward(weights: list, states: np.ndarray) -> np.ndarray:
+    """Return the preferences for left and right, (..., 2), in states (..., 4)."""
+    W1, b1, W2, b2 = weights
+    return np.maximum(states @ W1 + b1, 0) @ W2 + b2
 
 # %% [markdown]
-# The line under study is marked.
+# It pushes to the right with the probability $1 / (1 + e^{\ell - r})$, where $\ell$ and $r$ are the two preferences.
+# `by_hand.push` moves the cart by gymnasium's equations.
 
 # %%
-def algorithm_1(normalizer, episodes: int, seed: int, gamma: float = 0.99) -> list[int]:
+def play(weights: list, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Play one episode; return its states, (N, 4), and the actions taken, (N,)."""
+    state, states, actions = rng.uniform(-0.05, 0.05, 4).tolist(), [], []
+    for chance in rng.random(500):
+        left, right = forward(weights, np.array(state))
+        actions.append(int(chance * (1 + np.exp(left - right)) < 1))
+        states.append(state)
+        state, fallen = by_hand.push(state, actions[-1])
+        if fallen:
+            break
+    return np.array(states), np.array(actions)
+
+# %% [markdown]
+# What (4.2) asks for is the slope of $\log\pi(a)$. By the preferences of a softmax it is $\mathbf 1_a - \pi$, one for the action taken minus the probabilities of both.
+# From there the chain rule takes it back through the layers; a hidden unit that was off passes nothing on.
+
+# %%
+def gradient_of(weights: list, states, actions, scores) -> list[np.ndarray]:
+    """Return the gradient of -Σ_t log π(a_t | s_t) score_t / N by the weights."""
+    W1, b1, W2, b2 = weights
+    hidden = np.maximum(states @ W1 + b1, 0)                       # (N, units)
+    pi = by_hand.probabilities(hidden @ W2 + b2)                   # (N, 2)
+    slopes = scores[:, None] * (pi - np.eye(2)[actions]) / len(scores)
+    below = (slopes @ W2.T) * (hidden > 0)                         # (N, units)
+    return [states.T @ below, below.sum(axis=0),
+            hidden.T @ slopes, slopes.sum(axis=0)]
+
+# %% [markdown]
+# What is left is the loop itself. The line under study is marked; Adam is the usual one, ten lines in `by_hand`.
+
+# %%
+def algorithm_1(normalizer, episodes: int, seed: int) -> list[int]:
     """Train a CartPole policy; return the length of each episode."""
-    torch.manual_seed(seed)
-    world, lengths = gym.make("CartPole-v1"), []
-    policy = nn.Sequential(nn.Linear(4, 128), nn.ReLU(), nn.Linear(128, 2))
-    optimizer = torch.optim.Adam(policy.parameters(), lr=0.01)
-    for episode in range(episodes):
-        log_probs, rewards = play(world, policy, seed=None if episode else seed)
-        returns = algorithms.discounted_returns(rewards, gamma)
-        scores = torch.tensor(normalizer(returns)).float()   # <- the line under study
-        loss = -(log_probs * scores).mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        lengths.append(len(rewards))
+    rng = np.random.default_rng(seed)
+    weights, lengths = by_hand.network(2, rng), []
+    adam = by_hand.Adam(weights, learning_rate=0.01)
+    for _ in range(episodes):
+        states, actions = play(weights, rng)
+        returns = by_hand.discounted(len(actions), gamma)
+        scores = normalizer(returns)                         # <- the line under study
+        adam.step(gradient_of(weights, states, actions, scores))
+        lengths.append(len(actions))
     return lengths
 
 # %% [markdown]
-# Some thirty lines in all, and one of them is what this whole collection is about.
-# (`.mean()` is Algorithm 1's; it divides by the length of the episode, which the actions decide, and so departs a little from the exact gradient (4.2). The presets below sum instead.)
-# We let it play for a few episodes, once with the streamed K-Score and once with the Z-Score.
+# (The division by $N$ is Algorithm 1's. The actions decide $N$, and so it departs a little from the exact gradient (4.2); the presets below sum instead.)
+#
+# `by_hand.Learner` is the same with a critic, if asked for, and a door for a normalizer of the advantages. We let both play: they have to agree episode by episode.
 
 # %%
-first_steps = {kind: algorithm_1(normalizers.make(kind), open_episodes, seed)
-               for kind in ("kscore", "zscore")}
+by_hand_runs = {kind: algorithm_1(normalizers.make(kind), open_episodes, seed)
+           for kind in ("running", "kscore")}
+for kind, lengths in by_hand_runs.items():
+    learner = by_hand.Learner(seed, {"name": kind}, policy_reduction="mean")
+    imported = by_hand.train(learner, open_episodes)   # stops once it has solved it
+    assert imported == lengths[:len(imported)]
 
 # %% tags=["hide-input"]
-Markdown("Mean length of the last ten episodes: " + ", ".join(
-    f"{figures.METHODS[kind]['label']} **{np.mean(lengths[-10:]):.0f}**"
-    for kind, lengths in first_steps.items())
-    + f" (one run of {open_episodes} episodes each, so this ranks nothing; the first "
-    f"episode of both had {first_steps['zscore'][0]} steps, and a policy can also get "
-    "worse).")
+fig, ax = figures.panels(height=2.9)
+for kind, lengths in by_hand_runs.items():
+    look = figures.method(kind)
+    ax.plot(lengths, ".", color=look["color"], alpha=0.4, markersize=4)
+    ax.plot(pd.Series(lengths).rolling(25, min_periods=1).mean(), **look)
+figures.label(ax, f"One run each says what a run looks like (seed {seed})",
+              "training episode", "steps of the episode (500 is the most)", legend=True)
+figures.show(fig)
+
+# %% tags=["hide-input"]
+figures.caption(
+    "Algorithm 1 by hand with two normalizers: dots are episodes, lines the mean of "
+    "the last 25. One run each ranks nothing.",
+    alt="Steps of each training episode over one run for the running Z-Score and for "
+    "the streamed K-Score, with running means.")
 
 # %% [markdown]
 # ## Where the normalizer stands
@@ -525,8 +535,7 @@ figures.caption(
 # %% [markdown]
 # ## The same through `kscore`
 #
-# The loop above calls torch for every action, which is slow, and it has no evaluation, no critic and no stopping rule.
-# The library has all that, for the four algorithms, as functions that read like the loop.
+# The library has four algorithms, dropout, evaluation and a stopping rule, as functions that read like the loop.
 # A run is described by a `RunConfig`: frozen, checked, every setting in one place.
 # The presets hold the released settings (commit 5667b45), except where we say so: a full window of evaluations before a run may stop, a cap of 1,500 episodes on LunarLander, v3 of that environment in place of v2, and an actor-critic that uses its critic, as written.
 # `dataclasses.replace(config, field=value)` makes a variant; a value that cannot be right is refused at once.
@@ -540,8 +549,7 @@ pd.DataFrame(settings).map(str)
 
 # %% [markdown]
 # Is it the same update?
-# We take an untrained agent without dropout, copy its weights into a plain torch network, let both learn from the same episode, and compare the gradients and, after one step of Adam, all parameters.
-# (The parameters alone would not do: Adam's first step is nearly the same whatever the length of the gradient.)
+# We take an untrained agent of the library, without dropout, and let it play one episode.
 
 # %% tags=["hide-input"]
 def new_agent(config: RunConfig, world: environments.Environment, seed: int):
@@ -551,56 +559,47 @@ def new_agent(config: RunConfig, world: environments.Environment, seed: int):
                       dropout)
 
 
-def in_torch_order(actor, of=lambda parameter: parameter) -> tuple[torch.Tensor, ...]:
-    """Return weights and biases, or what `of` takes from them, as `nn.Linear` does."""
+def by_layer(actor, of=lambda parameter: parameter.detach()) -> list[np.ndarray]:
+    """Return weights and biases, or what `of` takes from them, as the loop has them."""
     first, last = actor.hidden[0], actor.last
-    return of(first.weight).T, of(first.bias), of(last.weight), of(last.bias)
+    parts = of(first.weight), of(first.bias), of(last.weight).T, of(last.bias)
+    return [part.numpy().copy() for part in parts]
 
 
 config = dataclasses.replace(RunConfig.preset("CartPole-v1", "reinforce"), dropout=0.0,
-                             policy_reduction="mean")
+                             policy_reduction="mean", normalizer={"name": "kscore"})
 cartpole = environments.make("CartPole-v1", seed)
 agent = new_agent(config, cartpole, seed)
-twin = nn.Sequential(nn.Linear(4, 128), nn.ReLU(), nn.Linear(128, 2))
-with torch.no_grad():
-    weights = in_torch_order(agent.actor)
-    for ours, theirs in zip(twin.parameters(), weights, strict=True):
-        ours.copy_(theirs)
+episode = environments.play(cartpole, Policy(agent.actor, agent.head), rng,
+                            agent.dropout)
 
 # %% [markdown]
-# First the loop's way: one episode, its scores, the loss, one step of Adam.
+# First its gradient by the formula above, then the library's own update, in one call.
 
 # %%
-policy = Policy(agent.actor, agent.head)
-episode = environments.play(cartpole, policy, rng, agent.dropout)
-episode_returns = algorithms.discounted_returns(episode.rewards, config.gamma)
-episode_scores = torch.tensor(normalizers.make("kscore")(episode_returns)).float()
-log_policy = torch.log_softmax(twin(torch.as_tensor(episode.observations)), dim=1)
-log_probs = log_policy[torch.arange(len(episode_returns)),
-                       torch.as_tensor(episode.actions)]
-optimizer = torch.optim.Adam(twin.parameters(), lr=config.learning_rate)
-(-(log_probs * episode_scores).mean()).backward()
-optimizer.step()
+scores = normalizers.make("kscore")(by_hand.discounted(len(episode.actions), gamma))
+ours = gradient_of(by_layer(agent.actor), episode.observations, episode.actions, scores)
 
-# %% [markdown]
-# And the library's, in one call.
-
-# %%
-with_kscore = dataclasses.replace(config, normalizer={"name": "kscore"})
-normalize = algorithms.normalization(with_kscore)
-algorithms.reinforce(agent, algorithms.Batch.of([episode]), normalize, with_kscore)
+normalize = algorithms.normalization(config)
+algorithms.reinforce(agent, algorithms.Batch.of([episode]), normalize, config)
+theirs = by_layer(agent.actor, lambda parameter: parameter.grad)
 
 # %% tags=["hide-input"]
-pairs = zip(twin.parameters(), in_torch_order(agent.actor), strict=True)
-gap = max((ours - theirs).abs().max().item() for ours, theirs in pairs)
-pairs = zip((p.grad for p in twin.parameters()),
-            in_torch_order(agent.actor, lambda p: p.grad), strict=True)
-gradient_gap = max(((ours - theirs).abs().max() / ours.abs().max()).item()
-                   for ours, theirs in pairs)
-assert gap < 1e-5 and gradient_gap < 1e-4
+gradient_gap = max(np.abs(a - b).max() / np.abs(a).max()
+                   for a, b in zip(ours, theirs, strict=True))
+assert gradient_gap < 1e-4
+codes = pd.read_csv(DATA / "by_hand.csv")
+reinforce_by_hand, critic_by_hand = (by_hand_times.compare(codes, learner)
+                                     for learner in by_hand_times.LEARNERS)
+assert all(found.factor.low < 1 < found.factor.high
+           for found in (reinforce_by_hand, critic_by_hand))
 Markdown(f"The gradients differ by at most **{gradient_gap:.0g}** of their largest "
-         f"entry; after one Adam step (at most {config.learning_rate} for each weight) "
-         f"the networks differ by at most **{gap:.0g}**.")
+         "entry. Nor does it matter for whole runs which code trains: with nothing "
+         "dropped, to a mean of 475 over 25 training episodes, the learner by hand "
+         "takes as many episodes as the library's, a factor of "
+         f"{reinforce_by_hand.factor:.2f} with REINFORCE and {critic_by_hand.factor:.2f} "
+         f"with the actor-critic (n = {critic_by_hand.factor.n} seeds each, running "
+         "Z-Score).")
 
 # %% [markdown]
 # ## What each normalizer makes of a first gradient
@@ -716,13 +715,11 @@ Markdown("Of an episode of 9 steps after one of 100, no step at all is praised b
 #
 # `train` plays, learns and evaluates until the mean over a window of greedy evaluation episodes reaches the threshold; if the cap comes first, the run is *censored*.
 # Two runs with the same configuration and the same seed give the same record, on the same machine.
-# The function handed over as `progress` is called after every episode; here it keeps the policy, so that we can film it afterwards.
 
 # %%
 live = dataclasses.replace(RunConfig.preset(env, algorithm), normalizer=normalizer,
                            max_episodes=max_episodes)
-last_seen = {}
-record = train(live, seed, progress=lambda _, policy: last_seen.update(policy=policy))
+record = train(live, seed)
 
 # %% tags=["hide-input"]
 Markdown(f"The run ({env}, {algorithm}): {figures.ended(record)}, with "
@@ -762,76 +759,6 @@ figures.caption(
     f"{100 * above:.0f} % of the episodes.",
     alt="Returns of training and evaluation episodes over one run, with running "
     "means and the threshold.")
-
-# %% [markdown]
-# ### The film
-#
-# An average can hide how a policy fails.
-# Gymnasium renders the episode, without a screen: above, the policy that the run started from; below, the one it ended with.
-# Both act greedily from the same start, and the last picture shows how it ended.
-
-# %% tags=["hide-input"]
-def ending(observation: np.ndarray, terminated: bool) -> str:
-    """Say how an episode ended."""
-    if not terminated:
-        return "the time limit ends it"
-    if not env.startswith("CartPole"):
-        return "the lander has come down, or left the screen"
-    off_track = abs(observation[0]) > cartpoles.FARTHEST
-    return "the cart has left the track" if off_track else "the pole has fallen"
-
-
-def watched(policy: Policy, pictures: tuple = ()) -> tuple[list, int, float, str]:
-    """Play greedily; return pictures of some steps, the length, the return, the end."""
-    stage, frames, rewards, done = gym.make(env, render_mode="rgb_array"), [], [], False
-    observation, _ = stage.reset(seed=seed)
-    visible = slice(130, 330) if env.startswith("CartPole") else slice(None)
-    while not done:
-        if len(rewards) in pictures:
-            frames.append(stage.render()[visible])
-        observation, reward, terminated, truncated, _ = stage.step(
-            policy.greedy(observation))
-        rewards.append(float(reward))
-        done = terminated or truncated
-    if len(rewards) in pictures:
-        frames.append(stage.render()[visible])
-    stage.close()
-    return frames, len(rewards), sum(rewards), ending(observation, terminated)
-
-
-def film(policy: Policy) -> tuple[list[np.ndarray], list[int], float, str]:
-    """Play once for the length, and once more for pictures from first to last."""
-    _, length, total, end = watched(policy)
-    steps = np.linspace(0, length, film_frames).astype(int).tolist()
-    return watched(policy, tuple(steps))[0], steps, total, end
-
-
-untrained = new_agent(live, environments.make(env, seed), seed)
-films = {"start": film(Policy(untrained.actor, untrained.head)),
-         "end": film(last_seen["policy"])}
-columns = min(film_frames, 3)
-lines = -(-film_frames // columns)
-height = 1.3 if env.startswith("CartPole") else 2.2
-fig, axes = figures.panels(2 * lines, columns, height=height, squeeze=False)
-for ax in axes.flat:
-    ax.axis("off")
-for (name, (frames, steps, _, _)), rows in zip(
-        films.items(), (axes[:lines], axes[lines:]), strict=True):
-    for ax, at, frame in zip(rows.flat, steps, frames, strict=False):
-        ax.imshow(frame)
-        ax.set_title(f"{name}, step {at}", fontsize=10)
-figures.show(fig)
-
-# %% tags=["hide-input"]
-(_, _, return_start, how_start), (_, _, return_end, how_end) = films.values()
-figures.caption(
-    f"One episode each. At the start of the run: return {return_start:.0f}; "
-    f"{how_start}. After {record['episodes']} training episodes: return "
-    f"{return_end:.0f}; {how_end}. The run is judged by the mean over {live.window} "
-    "episodes, and a single one, from another start, may end before the limit.",
-    alt=f"Two film strips from the first step to the last: the policy at the start of "
-    f"the run, where in the end {how_start}; and the policy at its end, where "
-    f"{how_end}.")
 
 # %% [markdown]
 # ## When it fails
@@ -1022,8 +949,8 @@ points = [
     "At step 20 of LunarLander the same four keep "
     f"{lander_20['kscore']}, {lander_20['zscore']}, {lander_20['refit']} and "
     f"{lander_20['running']} (n = {lander.episodes[0]:,} episodes).",
-    "The loop in the open and `kscore` differ by at most "
-    f"{gradient_gap:.0g} in a gradient and {gap:.0g} in an update.",
+    "The loop by hand and `kscore` differ by at most "
+    f"{gradient_gap:.0g} in a gradient.",
     "On one episode of an untrained agent the other normalizers' gradients are "
     f"{length_of.min():.1f} to {length_of.max():.0f} times as long as the Z-Score's, "
     f"with cosines from {cosine_of.min():+.2f} to {cosine_of.max():+.2f}, and from "

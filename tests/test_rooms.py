@@ -77,6 +77,7 @@ ROOMS = {
         "footer",
         "lab",
     ],
+    "labs": ["by_hand", "by_hand_times"],
 }
 ORDER = [
     "kscore",
