@@ -597,9 +597,9 @@ Markdown(f"The gradients differ by at most **{gradient_gap:.0g}** of their large
          "entry. Nor does it matter for whole runs which code trains: with nothing "
          "dropped, to a mean of 475 over 25 training episodes, the learner by hand "
          "takes as many episodes as the library's, a factor of "
-         f"{reinforce_by_hand.factor:.2f} with REINFORCE and {critic_by_hand.factor:.2f} "
-         f"with the actor-critic (n = {critic_by_hand.factor.n} seeds each, running "
-         "Z-Score).")
+         f"{reinforce_by_hand.factor:.2f} with REINFORCE and "
+         f"{critic_by_hand.factor:.2f} with the actor-critic "
+         f"(n = {critic_by_hand.factor.n} seeds each, running Z-Score).")
 
 # %% [markdown]
 # ## What each normalizer makes of a first gradient
