@@ -54,6 +54,7 @@ import sympy as sp
 from IPython.display import Image, Markdown
 
 from kscore import chapters, figures, filters
+from kscore.labs import film
 
 chapter = chapters.begin("01_filter_derivation")
 
@@ -360,7 +361,7 @@ assert by_hand == [(3, Fraction(3, 2), Fraction(3, 4)),
 # *Predict the film:* what happens to the width of the belief between two observations, and what at each observation? Which of the two wins?
 
 # %% tags=["hide-input"]
-Image(figures.filter_film(Q=Q, R=R, P0=4 * R, form="png"), alt=(
+Image(film.of_filter(Q=Q, R=R, P0=4 * R, form="png"), alt=(
     "A film of 30 steps. Above, the filter's belief follows a hidden mean through "
     "scattered observations; a bar shows the prior of the present step, a band the "
     "posteriors so far. Beside it, the same as bell curves. Below, the gain falls "

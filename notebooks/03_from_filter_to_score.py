@@ -54,6 +54,7 @@ import pandas as pd
 from IPython.display import Markdown
 
 from kscore import chapters, figures, filters, normalizers
+from kscore.labs import sliders
 
 chapter = chapters.begin("03_from_filter_to_score")
 
@@ -187,7 +188,7 @@ figures.caption(
 # And what happens to the scores when the mean jumps?
 
 # %%
-figures.explore()
+sliders.explore()
 
 # %% [markdown]
 # Where the gain comes to rest depends on $Q/R$ alone; $P_0$ decides only how it gets there.

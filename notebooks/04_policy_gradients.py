@@ -53,9 +53,7 @@ import torch
 from IPython.display import Markdown
 
 from kscore import chapters, figures, filters, normalizers
-from kscore.analysis import baselines
-from kscore.figures import diagrams
-from kscore.labs import by_hand, by_hand_times
+from kscore.labs import by_hand, by_hand_times, doors, kept_gradient
 from kscore.project import DATA
 from kscore.rl import RunConfig, algorithms, cartpoles, environments, train
 from kscore.rl.policies import Policy
@@ -254,10 +252,10 @@ coin_centres = {
 }
 
 # %% [markdown]
-# `baselines.kept` does the arithmetic: it averages $g_t G_t$ and $g_t b_t$ over the episodes, step by step, and returns one minus their ratio with its standard error.
+# `kept_gradient.kept` does the arithmetic: it averages $g_t G_t$ and $g_t b_t$ over the episodes, step by step, and returns one minus their ratio with its standard error.
 
 # %%
-on_coins = {kind: baselines.kept(flips - 0.5, coin_returns, centre)
+on_coins = {kind: kept_gradient.kept(flips - 0.5, coin_returns, centre)
             for kind, centre in coin_centres.items()}
 j = np.arange(flips_long)
 theory = {"kscore": 1 - K * np.cumsum(((1 - K) * gamma) ** j),
@@ -325,21 +323,21 @@ def cartpole_returns(length: int) -> np.ndarray:
 # `prior` is the belief of the streamed filter before the episode begins, held for the whole of it.
 
 # %%
-earlier = [cartpole_returns(n) for n in crowd.lengths[:baselines.WARM_UP]]
-ready = baselines.warmed_up("CartPole-v1", earlier)
+earlier = [cartpole_returns(n) for n in crowd.lengths[:kept_gradient.WARM_UP]]
+ready = kept_gradient.warmed_up("CartPole-v1", earlier)
 
 
 def centres_of(kind: str) -> np.ndarray:
     """Return what this normalizer subtracts in every episode, (steps, episodes)."""
-    by_length = [baselines.centres(ready[kind], cartpole_returns(n))
+    by_length = [kept_gradient.centres(ready[kind], cartpole_returns(n))
                  for n in range(1, crowd.lengths.max() + 1)]
-    return baselines.columns(by_length, keep=len(slopes))[:, crowd.lengths - 1]
+    return kept_gradient.columns(by_length, keep=len(slopes))[:, crowd.lengths - 1]
 
 # %% [markdown]
 # Two results are known beforehand: the streamed filter must follow (4.3) here as it did on coins, and by the first remark the prior must keep everything.
 
 # %%
-on_cartpole = {kind: baselines.kept(slopes, crowd_returns, centres_of(kind))
+on_cartpole = {kind: kept_gradient.kept(slopes, crowd_returns, centres_of(kind))
                for kind in ready}
 share, error = on_cartpole["kscore"]
 assert np.all(np.abs(share - theory["kscore"][:len(share)]) < 5 * error + 0.01)
@@ -351,7 +349,7 @@ assert np.allclose(on_cartpole["prior"].share, 1)
 
 # %%
 lander = pd.read_csv(DATA / "kept_gradient.csv")
-on_lander = {kind: baselines.Kept(rows.share.to_numpy(), rows.error.to_numpy())
+on_lander = {kind: kept_gradient.Kept(rows.share.to_numpy(), rows.error.to_numpy())
              for kind, rows in lander.groupby("kind", sort=False)}
 
 # %% [markdown]
@@ -513,7 +511,7 @@ figures.caption(
 # The experiments use three more algorithms, and the same normalizer acts at different places in them.
 
 # %% tags=["hide-input"]
-figures.show(diagrams.doors())
+figures.show(doors.draw())
 
 # %% tags=["hide-input"]
 figures.caption(

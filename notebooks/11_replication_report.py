@@ -55,7 +55,8 @@ import pandas as pd
 from IPython.display import Markdown
 
 from kscore import analysis, chapters, figures, normalizers, study
-from kscore.analysis import claims, contest, multiverse, stats, verdicts
+from kscore.analysis import claims, contest, stats, verdicts
+from kscore.labs import multiverse
 from kscore.project import DATA
 from kscore.rl import algorithms, train
 from kscore.study import beyond, plan, replication
@@ -395,7 +396,7 @@ worlds = all_worlds[all_worlds.arrived > 0]  # where nobody arrives, nobody can 
 # **Predict the plot.** If a ranking of the paper is right, most of its worlds should lie above 1, and few below. For which of the five rankings would you bet on that?
 
 # %% tags=["figure-file:multiverse.png", "hide-input"]
-figures.show(figures.multiverse(worlds))
+figures.show(multiverse.draw(worlds))
 
 # %% tags=["hide-input"]
 figures.caption(

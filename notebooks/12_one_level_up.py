@@ -60,7 +60,8 @@ from IPython.display import Markdown
 from scipy import stats as distributions
 
 from kscore import analysis, chapters, figures, filters, normalizers, study
-from kscore.analysis import baselines, levels, stats, verdicts
+from kscore.analysis import stats, verdicts
+from kscore.labs import drift_models, kept_gradient
 from kscore.rl import cartpoles, train
 from kscore.study import beyond, plan
 
@@ -196,7 +197,7 @@ figures.caption(
 
 # %%
 K = filters.steady_state(**steps).gain
-after = levels.carried_belief(np.array([20, 100, 500, 1]), **steps)
+after = drift_models.carried_belief(np.array([20, 100, 500, 1]), **steps)
 left = {N: (1 - K) ** N for N in (20, 100)}
 
 # %% tags=["hide-input"]
@@ -225,7 +226,7 @@ views = {"returns": lambda z: z,
 # %% [markdown]
 # Neither the level nor the noise of an episode is known beforehand, so every model is scored from the third episode on, after its first two have told it where to begin, and with the one variance that suits it best: no model can win by a lucky start, nor by a scale. (Level and slope has to learn its slope from nothing, and pays for that.)
 #
-# One function fits everything to one run; `levels.fit_all` looks for the most likely parameters of each model on ever finer grids.
+# One function fits everything to one run; `drift_models.fit_all` looks for the most likely parameters of each model on ever finer grids.
 
 # %%
 surprises = {}
@@ -234,10 +235,10 @@ surprises = {}
 def fit_run(title: str, run) -> list[dict]:
     """Return the likelihood of every model in every view of a run."""
     z, on_cartpole = run.train_returns, title.startswith("CartPole")
-    expected = levels.carried_belief(z, **steps) if on_cartpole else None
+    expected = drift_models.carried_belief(z, **steps) if on_cartpole else None
     rows = []
     for view in list(views) if on_cartpole else ["returns", "logarithms"]:
-        found = levels.fit_all(views[view](z), expected)
+        found = drift_models.fit_all(views[view](z), expected)
         surprises[title, run.arm, run.seed, view] = found["local level"].innovations
         rows.append({"place": title, "arm": run.arm, "seed": run.seed, "view": view,
                      "episodes": len(z), "Q/R": found["local level"].parameters[0],
@@ -251,7 +252,7 @@ def fit_run(title: str, run) -> list[dict]:
 # %%
 fits = pd.DataFrame([
     row for title, frame in curves.items() for run in frame.itertuples()
-    if run.episodes >= levels.SHORTEST and np.ptp(run.train_returns)
+    if run.episodes >= drift_models.SHORTEST and np.ptp(run.train_returns)
     for row in fit_run(title, run)])
 assert (fits["local level"] >= fits["running mean"] - 1e-9).all()
 
@@ -264,7 +265,7 @@ assert (fits["local level"] >= fits["running mean"] - 1e-9).all()
 # %%
 def jacobian(z: np.ndarray) -> float:
     """Return what turns a likelihood of logarithms into one of returns."""
-    return -np.log1p(np.abs(z[levels.SKIPPED:])).sum()
+    return -np.log1p(np.abs(z[drift_models.SKIPPED:])).sum()
 
 
 returns_of = {(title, run.arm, run.seed): run.train_returns
@@ -568,8 +569,8 @@ def cartpole_returns(length: int) -> np.ndarray:
 # Every normalizer first sees the same ten episodes; then we ask what it would subtract in each of the others.
 
 # %%
-earlier = [cartpole_returns(n) for n in crowd.lengths[:baselines.WARM_UP]]
-ready = baselines.warmed_up("CartPole-v1", earlier)
+earlier = [cartpole_returns(n) for n in crowd.lengths[:kept_gradient.WARM_UP]]
+ready = kept_gradient.warmed_up("CartPole-v1", earlier)
 for judge in ("prior", "posterior"):
     ready[judge] = normalizers.make("episode", judge=judge, ratio=ratio)
     for returns in earlier:
@@ -578,16 +579,17 @@ for judge in ("prior", "posterior"):
 
 def centres_of(kind: str) -> np.ndarray:
     """Return what this normalizer subtracts in every episode, (steps, episodes)."""
-    by_length = [baselines.centres(ready[kind], cartpole_returns(n))
+    by_length = [kept_gradient.centres(ready[kind], cartpole_returns(n))
                  for n in range(1, crowd.lengths.max() + 1)]
-    return baselines.columns(by_length, keep=len(slopes))[:, crowd.lengths - 1]
+    return kept_gradient.columns(by_length, keep=len(slopes))[:, crowd.lengths - 1]
 
 # %% [markdown]
 # Before the episode everything must be kept, and after it what (12.4) says; for that we need the gain of the eleventh episode.
 
 # %%
 kinds = ("prior", "running", "posterior", "zscore", "kscore")
-kept = {kind: baselines.kept(slopes, crowd_returns, centres_of(kind)) for kind in kinds}
+kept = {kind: kept_gradient.kept(slopes, crowd_returns, centres_of(kind))
+        for kind in kinds}
 means = np.array([returns.mean() for returns in earlier])
 start = filters.Belief(means[0], 1.0)
 before = filters.filter_series(means[1:], ratio, 1.0, start=start).last

@@ -55,9 +55,10 @@ from IPython.display import Markdown
 from matplotlib.patches import Rectangle
 
 from kscore import analysis, chapters, figures, filters, normalizers, study
-from kscore.analysis import shifts, stats, verdicts
+from kscore.analysis import stats, verdicts
+from kscore.labs import centre_error, shifts
 from kscore.rl import RunConfig, train
-from kscore.study import contenders, plan, tracks
+from kscore.study import contenders, plan
 
 chapter = chapters.begin("14_noise_and_shifts")
 
@@ -236,7 +237,7 @@ figures.caption(
 # (This suits the filter of episodes, which follows just this number. Arms that count steps give long episodes more weight.) Only the filter of episodes names its centre before the episode; all others have seen some of it, or all. The per-episode Z-Score and the adaptive refit have seen nothing else, so they are noisy and never behind. We show them, and leave them out when we ask who follows.
 
 # %%
-table = tracks.read()
+table = centre_error.read()
 changed, turned = contenders.CHANGED_AFTER, contenders.SWAPPED_AFTER
 phases = {                      # a condition, and which of its episodes count
     "clean": ("clean", 0, 400), "noise 3": ("noise 3", 0, 400),

@@ -58,10 +58,11 @@ from IPython.display import Markdown
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 from kscore import analysis, chapters, figures, filters, normalizers, study
-from kscore.analysis import shares, stats, verdicts
+from kscore.analysis import stats, verdicts
+from kscore.labs import digit_addition
+from kscore.labs.digit_addition import SumsConfig, matched, taught, train_sums
 from kscore.normalizers import groups
-from kscore.project import DATA
-from kscore.rl import cartpoles, sums
+from kscore.rl import cartpoles
 from kscore.rl.algorithms import Logarithms, Units, discounted_returns
 from kscore.rl.training import make_agent, one_thread
 from kscore.study import beyond, plan
@@ -1124,16 +1125,16 @@ Markdown(
 # ### How much of a real group is order
 #
 # A small task, of the same kind and small enough for one core: a recurrent policy in torch sees two digits and answers with two more; the reward is 1 if they are the sum.
-# It was first taught by examples, half of them wrong, so that it knows the form of an answer and is right now and then, as a language model would be before it is trained on rewards (`kscore.rl.sums`).
+# It was first taught by examples, half of them wrong, so that it knows the form of an answer and is right now and then, as a language model would be before it is trained on rewards (`kscore.labs.digit_addition`).
 # We draw twelve answers to each of the hundred prompts, and then two, and put every group into many orders.
 
 # %%
 torch.manual_seed(seed)
 with one_thread():
-    policy = sums.taught(sums.SumsConfig(form="krpo"), np.random.default_rng(seed))
-    drawn = {answers: sums.draw_groups(policy, np.arange(100), answers,
-                                       torch.Generator().manual_seed(seed))[2]
-             for answers in sums.GROUPS}
+    policy = taught(SumsConfig(form="krpo"), np.random.default_rng(seed))
+    drawn = {answers: digit_addition.draw_groups(policy, np.arange(100), answers,
+                                                 torch.Generator().manual_seed(seed))[2]
+             for answers in digit_addition.GROUPS}
 
 
 def share_of_order(rewards: np.ndarray, form) -> float:
@@ -1176,9 +1177,9 @@ Markdown(
 # Two of the forms carry a filter on in *time*: one for each prompt, which holds an answer against what was expected of its prompt before the group was drawn, and one for all prompts together. They are the filters of chapter 12, with prompts for runs.
 
 # %%
-learned = shares.read(DATA / "sums.jsonl")
+learned = digit_addition.read()
 learned = learned[learned.seed.isin(sorted(learned.seed.unique())[:group_seeds])]
-judged = shares.against(learned, "grpo")
+judged = digit_addition.against(learned, "grpo")
 n_sums = learned.seed.nunique()
 
 # %% [markdown]
@@ -1186,19 +1187,18 @@ n_sums = learned.seed.nunique()
 
 # %%
 two = np.array([[1.0, 0.0], [1.0, 1.0], [0.0, 0.0], [0.0, 1.0]])
-assert np.allclose(sums.matched(groups.grpo(two)),
-                   sums.matched(groups.leave_one_out(two)))
+assert np.allclose(matched(groups.grpo(two)), matched(groups.leave_one_out(two)))
 
 # %% [markdown]
 # **Predict the plot.** The plan expected KRPO as released to be worse than GRPO with two answers, and the filter of each prompt to be better there. Why there, and not with twelve?
 
 # %% tags=["hide-input"]
 fig, axes = figures.panels(1, 2, height=3.8, width=9.0, sharey=True)
-for ax, answers in zip(axes, sums.GROUPS, strict=True):
+for ax, answers in zip(axes, digit_addition.GROUPS, strict=True):
     for form in groups.FORMS:
         chosen = learned[(learned.form == form) & (learned.answers == answers)]
         curve = np.mean(chosen.curve.tolist(), axis=0)
-        ax.plot(sums.EVERY * np.arange(1, len(curve) + 1), curve,
+        ax.plot(digit_addition.EVERY * np.arange(1, len(curve) + 1), curve,
                 **figures.method(form))
     figures.label(ax, f"{answers} answers to a prompt (n = {n_sums} seeds)", "update",
                   "share of right answers" if ax is axes[0] else "")
@@ -1404,7 +1404,7 @@ assert wait == counted_one_by_one(100, 10.0, 0.1), "100 episodes, times 10, a te
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# **Exercise 4 (open: train a small study).** Does the filter of each prompt help a policy that was taught less? Train the sums with two answers to a prompt, `sums.SumsConfig(form=..., answers=2, updates=updates, examples=60)`, by several forms and on several seeds, and return the mean of each run's learning curve.
+# **Exercise 4 (open: train a small study).** Does the filter of each prompt help a policy that was taught less? Train the sums with two answers to a prompt, `SumsConfig(form=..., answers=2, updates=updates, examples=60)`, by several forms and on several seeds, and return the mean of each run's learning curve.
 # Then set `ahead` to the share of the seeds 3900, 3901 and 3902 on which `"prompt_filter"` has the higher mean than `"krpo"` over forty updates. (And try more updates: does it settle?)
 
 # %% tags=["stub"]
@@ -1420,9 +1420,9 @@ def form_study(forms: list[str], seeds: list[int], updates: int) -> pd.DataFrame
     ### BEGIN SOLUTION
     table = pd.DataFrame(index=list(seeds), columns=list(forms), dtype=float)
     for form in forms:
-        config = sums.SumsConfig(form=form, answers=2, updates=updates, examples=60)
+        config = SumsConfig(form=form, answers=2, updates=updates, examples=60)
         for number in seeds:
-            table.loc[number, form] = np.mean(sums.train_sums(config, number)["curve"])
+            table.loc[number, form] = np.mean(train_sums(config, number)["curve"])
     return table
     ### END SOLUTION
 
@@ -1436,8 +1436,8 @@ ahead = float(np.mean(small["prompt_filter"] > small["krpo"]))
 # %% nbgrader={"grade": true, "grade_id": "15-4-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 def mean_share(form: str, number: int, updates: int) -> float:
     """Return the mean of the learning curve of one run of the study."""
-    config = sums.SumsConfig(form=form, answers=2, updates=updates, examples=60)
-    return float(np.mean(sums.train_sums(config, number)["curve"]))
+    config = SumsConfig(form=form, answers=2, updates=updates, examples=60)
+    return float(np.mean(train_sums(config, number)["curve"]))
 
 
 trial = form_study(["krpo", "prompt_filter"], [3900, 3901], 20)

@@ -69,8 +69,7 @@ from stable_baselines3.common.vec_env import (
 from kscore import analysis, chapters, figures
 from kscore.analysis import stats, verdicts
 from kscore.analysis.comparisons import Difference
-from kscore.project import DATA
-from kscore.wrappers import trials
+from kscore.labs import sb3_study
 from kscore.wrappers.sb3 import KeepScores, NormalizedRolloutBuffer, VecKScore
 from kscore.wrappers.scaling import RewardScaling, discounted_returns
 
@@ -268,7 +267,7 @@ assert spread.max() < 1e-4
 # A seed gives all arms the same networks and the same environments to start from. Every so many steps the greedy policy plays five episodes in environments of its own, and the mean of all these evaluations is the *area* of a run.
 
 # %%
-runs = trials.read(DATA / "sb3.jsonl")
+runs = sb3_study.read()
 chosen = sorted(runs.seed.unique())[:seeds]
 runs = runs[runs.seed.isin(chosen)]
 counts = runs.groupby("arm").seed.nunique()
@@ -295,7 +294,7 @@ def band(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 fig, axes = figures.panels(1, 3, height=3.8, width=9.5)
-for ax, task in zip(axes, trials.TASKS, strict=True):
+for ax, task in zip(axes, sb3_study.TASKS, strict=True):
     at = runs[runs.task == task].steps.iloc[0] / 1000
     for arm in arms:
         values, look = curves(task, arm), figures.method(arm)
@@ -311,7 +310,8 @@ areas = runs.groupby(["task", "arm"]).area.mean()
 figures.caption(
     "Mean evaluation return while learning, with bands over seeds. Mean area: "
     + "; ".join(f"{task} " + ", ".join(f"{labels[arm]} {areas[task, arm]:.0f}"
-                                       for arm in arms) for task in trials.TASKS) + ".",
+                                       for arm in arms)
+                for task in sb3_study.TASKS) + ".",
     alt="Three panels of learning curves, CartPole, LunarLander and Pendulum, one line "
     "with a band for each treatment of the rewards. On CartPole the line of the buffer "
     "stays far below the others, on LunarLander that of rewards as they are; elsewhere "
@@ -330,7 +330,7 @@ def against(task: str, arm: str, outcome: str = "area") -> Difference:
 
 
 compared = {(task, arm): against(task, arm)
-            for task in trials.TASKS for arm in ("veckscore", "buffer")}
+            for task in sb3_study.TASKS for arm in ("veckscore", "buffer")}
 judged = analysis.differences(compared)
 judged.index = pd.MultiIndex.from_tuples(judged.index, names=["task", "arm"])
 
@@ -352,7 +352,7 @@ figures.table(written)
 
 # %% tags=["hide-input"]
 fig, axes = figures.panels(1, 3, height=2.6, width=10.5)
-for ax, task in zip(axes, trials.TASKS, strict=True):
+for ax, task in zip(axes, sb3_study.TASKS, strict=True):
     lines = [(labels[arm], against(task, arm).difference, arm)
              for arm in arms if arm != "vecnormalize"]
     for place, (_, found, arm) in enumerate(lines):
@@ -390,7 +390,7 @@ figures.caption(
 # %% tags=["hide-input"]
 def tasks_with(word: str, arm: str) -> int:
     """Return on how many tasks an arm of ours got a word."""
-    return sum(judged.verdict[task, arm] == word for task in trials.TASKS)
+    return sum(judged.verdict[task, arm] == word for task in sb3_study.TASKS)
 
 
 untold = len(told(UNTOLD))
@@ -403,7 +403,7 @@ convincing = {
         max(tasks_with(BETTER, arm) for arm in ("veckscore", "buffer")) >= 2,
     "VecKScore worse on two tasks": tasks_with(WORSE, "veckscore") >= 2}
 wide = {task: max(found.high - found.low for found in judged.difference[task])
-        for task in trials.TASKS}
+        for task in sb3_study.TASKS}
 Markdown(
     "What was expected: "
     + "; ".join(f"{sentence}, {'as expected' if true else 'which is not so'}"
@@ -434,7 +434,7 @@ for scale in (0.01, 1.0, 300.0):
 # Where the critic can cope with the returns as they are, it has little to do; and where returns are in the hundreds, `rewards as they are` is the arm to look at.
 
 # %% tags=["hide-input"]
-plain = {task: against(task, "raw") for task in trials.TASKS if "raw" in counts}
+plain = {task: against(task, "raw") for task in sb3_study.TASKS if "raw" in counts}
 Markdown(
     ("Rewards as they are, against VecNormalize, by area (intervals, no test): "
      + "; ".join(f"{task.split('-')[0]} {one.difference:z.0f} (n = {one.n})"
@@ -613,11 +613,11 @@ class Watch(BaseCallback):
         self.centres.append(self.model.rollout_buffer.centre)
 
 
-as_studied = trials.TrialConfig.preset("CartPole-v1", "buffer")
+as_studied = sb3_study.TrialConfig.preset("CartPole-v1", "buffer")
 watched = {rollout: Watch() for rollout in (32, 128, 512)}
 for rollout, watch in watched.items():
     own = replace(as_studied, rollout=rollout, every=8 * rollout, steps=8 * rollout)
-    trials.learner(own, seed).learn(
+    sb3_study.learner(own, seed).learn(
         2 * live_steps, callback=CallbackList([KeepScores(), watch]))
 highest = 1 / (1 - as_studied.gamma)          # the return of a pole that never falls
 
@@ -830,10 +830,11 @@ def arm_study(names: list[str], numbers: list[int], steps: int) -> pd.DataFrame:
     ### BEGIN SOLUTION
     table = pd.DataFrame(index=list(numbers), columns=list(names), dtype=float)
     for name in names:
-        config = replace(trials.TrialConfig.preset("CartPole-v1", name), steps=steps,
+        config = replace(sb3_study.TrialConfig.preset("CartPole-v1", name), steps=steps,
                          every=1024)
         for one in numbers:
-            table.loc[one, name] = np.mean(trials.train_trial(config, one)["returns"])
+            record = sb3_study.train_trial(config, one)
+            table.loc[one, name] = np.mean(record["returns"])
     return table
     ### END SOLUTION
 
@@ -847,9 +848,9 @@ ahead = float(np.mean(small["veckscore"] > small["vecnormalize"]))
 # %% nbgrader={"grade": true, "grade_id": "18-4-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 def one_area(name: str, one: int, steps: int) -> float:
     """Return the area of one run of the small study."""
-    config = replace(trials.TrialConfig.preset("CartPole-v1", name), steps=steps,
+    config = replace(sb3_study.TrialConfig.preset("CartPole-v1", name), steps=steps,
                      every=1024)
-    return float(np.mean(trials.train_trial(config, one)["returns"]))
+    return float(np.mean(sb3_study.train_trial(config, one)["returns"]))
 
 
 trial = arm_study(["raw"], [3900, 3901], 1024)

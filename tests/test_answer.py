@@ -11,9 +11,9 @@ import pytest
 
 from kscore import analysis, chapters, normalizers, study
 from kscore.analysis import contest
-from kscore.analysis.shifts import after_shift
 from kscore.chapters import pages
 from kscore.figures import SPOKEN
+from kscore.labs.shifts import after_shift
 from kscore.project import NOTEBOOKS, ROOT
 from kscore.rl import RunConfig
 from kscore.study import contenders, plan

@@ -24,16 +24,15 @@ from kscore.figures import (
     METHODS,
     RELATIVE_METHODS,
     WRAPPER_METHODS,
-    diagrams,
     style,
 )
+from kscore.labs import doors, film, sb3_study
 from kscore.normalizers.groups import FORMS
 from kscore.project import NOTEBOOKS
 from kscore.rl import RunConfig
 from kscore.study import contenders
 from kscore.study.beyond import EPISODE_ARMS, relatives
 from kscore.study.replication import ARMS
-from kscore.wrappers.trials import ARMS as TRIALS
 
 
 @pytest.fixture(autouse=True)
@@ -154,7 +153,7 @@ each_vocabulary = pytest.mark.parametrize("looks", VOCABULARIES.values(), ids=VO
 def test_every_arm_of_the_study_has_a_look():
     assert set(METHODS) == set(ARMS) and set(EPISODE_METHODS) == set(EPISODE_ARMS)
     assert set(RELATIVE_METHODS) == set(relatives("ppo")) and set(GROUP_METHODS) == set(FORMS)
-    assert set(WRAPPER_METHODS) == set(TRIALS) and tuple(FAIR_METHODS) == contenders.ARMS
+    assert set(WRAPPER_METHODS) == set(sb3_study.ARMS) and tuple(FAIR_METHODS) == contenders.ARMS
     assert set(CONTROL_METHODS) == set(contenders.CONTROLLED)
     assert all(set(look) == {"label", "color", "linestyle", "marker"} for look in LOOKS.values())
 
@@ -721,9 +720,9 @@ def test_only_the_shown_figure_is_closed(shown, ax):
 
 @pytest.mark.parametrize(("form", "frames"), [("gif", 60), ("png", 61)])  # a PNG has one more, for where nothing moves
 def test_the_film_of_the_filter_moves_and_fits_on_a_page(form, frames):
-    film = figures.filter_film(form=form)
-    assert len(film) < 1_500_000 and not plt.get_fignums()
-    with Image.open(io.BytesIO(film)) as picture:
+    shown = film.of_filter(form=form)
+    assert len(shown) < 1_500_000 and not plt.get_fignums()
+    with Image.open(io.BytesIO(shown)) as picture:
         assert picture.format == form.upper() and picture.n_frames == frames and picture.is_animated
         assert picture.info["loop"] == 0 and 600 <= picture.width <= 1000
         seen = set()
@@ -734,11 +733,11 @@ def test_the_film_of_the_filter_moves_and_fits_on_a_page(form, frames):
 
 
 def test_a_film_has_its_own_settings_and_no_other_form():
-    film = figures.filter_film(steps=2, Q=0.2, R=4.0, P0=1.0, seed=5)
-    assert Image.open(io.BytesIO(film)).n_frames == 4
-    assert film == figures.filter_film(steps=2, Q=0.2, R=4.0, P0=1.0, seed=5) != figures.filter_film(steps=2, seed=5)
+    shown = film.of_filter(steps=2, Q=0.2, R=4.0, P0=1.0, seed=5)
+    assert Image.open(io.BytesIO(shown)).n_frames == 4
+    assert shown == film.of_filter(steps=2, Q=0.2, R=4.0, P0=1.0, seed=5) != film.of_filter(steps=2, seed=5)
     with pytest.raises(ValueError, match="form must be one of 'gif', 'png', got 'mp4'"):
-        figures.filter_film(form="mp4")
+        film.of_filter(form="mp4")
 
 
 def test_the_film_that_the_readme_shows_is_there():
@@ -750,17 +749,17 @@ def test_the_film_that_the_readme_shows_is_there():
 
 
 def test_every_algorithm_shows_where_its_normalizers_stand():
-    fig = diagrams.doors()
+    fig = doors.draw()
     drawn = {ax.get_title(loc="left"): [text.get_text() for text in ax.texts] for ax in fig.axes}
     assert [title.partition(",")[0] for title in drawn] == ["REINFORCE", "actor-critic", "GAE", "PPO"]
     for title, words in drawn.items():
         config = RunConfig.preset("CartPole-v1", title.partition(",")[0].lower().replace("-", "_"))
-        assert words.count(diagrams.NORMALIZER) == 1
-        assert words.count(diagrams.SECOND) == config.normalize_advantages
+        assert words.count(doors.NORMALIZER) == 1
+        assert words.count(doors.SECOND) == config.normalize_advantages
         assert ("critic V" in words) == (config.algorithm != "reinforce")
 
 
 def test_arrows_go_from_box_to_box():
-    for sketch in diagrams.DOORS:
+    for sketch in doors.DOORS:
         assert all(start in sketch.boxes and end in sketch.boxes for start, end, _ in sketch.arrows)
         assert {place for start, end, _ in sketch.arrows for place in (start, end)} == set(sketch.boxes)

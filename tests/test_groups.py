@@ -1,30 +1,19 @@
-"""Advantages in groups of answers, against brute force over all orders; and the small task that trains on them."""
+"""Advantages in groups of answers, against brute force over all orders."""
 
 from itertools import permutations
 
 import numpy as np
-import orjson
 import pytest
-import torch
 
-from kscore import journal
 from kscore.filters import Belief, filter_series
 from kscore.normalizers import groups
 from kscore.normalizers.groups import FORMS, OneFilter, PromptFilter, grpo, krpo, krpo_averaged, leave_one_out
-from kscore.rl import sums, training
-from kscore.rl.sums import PROMPTS, Adder, SumsConfig, is_right, taught, train_sums
 
 ONE_OF_TWELVE = np.eye(12)  # row i: the right answer stands at place i
 
 
 def rng(seed=0):
     return np.random.default_rng(seed)
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    with training.one_thread():
-        yield
 
 
 # One group at a time
@@ -125,83 +114,8 @@ def test_what_an_answer_is_held_against_by_a_filter_does_not_change_with_the_ans
         (lambda: PromptFilter(prompts=0), "^prompts must be a whole number of at least 1, got 0"),
         (lambda: OneFilter(ratio=0.0), "^ratio must be positive, got 0.0"),
         (lambda: groups.make_form("gropo", 5), "^form must be one of .*got 'gropo' .did you mean 'grpo'"),
-        (lambda: SumsConfig(form="grpo", answers=5), "^batch must be a multiple of answers = 5, .*got 192"),
-        (lambda: SumsConfig(form="one_filter", answers=1), "^batch must .* for at most 100 prompts, got 192"),
-        (lambda: SumsConfig(form="one_filter", wrong=2.0), "^wrong must be between 0 and 1, got 2.0"),
     ],
 )
 def test_bad_input_gets_a_sentence(call, sentence):
     with pytest.raises(ValueError, match=sentence):
         call()
-
-
-# The task
-
-SMALL = {"batch": 24, "updates": 20, "examples": 3}
-
-
-def test_answers_are_right_when_they_are_the_sum():
-    prompts = torch.tensor([[3, 4], [9, 9], [9, 9], [0, 0]])
-    answers = torch.tensor([[0, 7], [1, 8], [8, 1], [0, 1]])
-    assert is_right(prompts, answers).tolist() == [True, True, False, False]
-    assert PROMPTS.shape == (100, 2) and len({tuple(pair) for pair in PROMPTS.tolist()}) == 100
-
-
-def test_drawn_answers_have_the_probabilities_of_the_policy():
-    torch.manual_seed(0)
-    policy, prompt = Adder(), torch.tensor([[4, 5]]).repeat(20_000, 1)
-    drawn = policy.draw(prompt, torch.Generator().manual_seed(1))
-    every = torch.cartesian_prod(torch.arange(10), torch.arange(10))
-    expected = policy.log_probs(prompt[:100], every).exp().detach().numpy()
-    assert expected.sum() == pytest.approx(1, abs=1e-5)
-    found = np.bincount((10 * drawn[:, 0] + drawn[:, 1]).numpy(), minlength=100) / len(drawn)
-    assert np.abs(found - expected).max() < 5 * np.sqrt(expected.max() / len(drawn))
-
-
-def test_a_run_is_the_same_again_and_leaves_torchs_own_randomness_alone():
-    torch.manual_seed(5)
-    before = torch.random.get_rng_state()
-    first, second = (train_sums(SumsConfig(form="krpo", **SMALL), 1) for _ in range(2))
-    assert first == second and len(first["curve"]) == 2
-    assert torch.equal(torch.random.get_rng_state(), before)
-    assert first["curve"] != train_sums(SumsConfig(form="krpo", **SMALL), 2)["curve"]
-
-
-def test_every_form_starts_from_the_same_policy_and_the_same_answers():
-    curves = {
-        form: train_sums(SumsConfig(form=form, batch=24, updates=10, examples=30, learning_rate=1e-9), 3)["curve"]
-        for form in FORMS
-    }
-    assert len({tuple(curve) for curve in curves.values()}) == 1
-
-
-def test_examples_teach_and_rewards_teach_more():
-    config = SumsConfig(form="prompt_filter", answers=2, updates=300)
-    torch.manual_seed(0)
-    policy = taught(config, rng(0))
-    _, _, rewards = sums.draw_groups(policy, np.arange(100), 10, torch.Generator().manual_seed(0))
-    assert 0.1 < rewards.mean() < 0.6
-    assert np.mean(train_sums(config, 0)["curve"][-5:]) > rewards.mean() + 0.15
-
-
-def test_matched_advantages_have_one_size():
-    assert np.sqrt(np.mean(sums.matched(rng(8).normal(size=(4, 3))) ** 2)) == pytest.approx(1)
-    assert (sums.matched(np.zeros((2, 2))) == 0).all()
-
-
-def test_recording_trains_what_is_missing_and_nothing_twice(tmp_path, monkeypatch):
-    configs = [SumsConfig(form=form, **SMALL) for form in ("grpo", "krpo")]
-    monkeypatch.setattr(sums, "planned", lambda: [(config, seed) for seed in (0, 1) for config in configs])
-    path = tmp_path / "sums.jsonl"
-    journal.append(path, train_sums(configs[1], 0))
-    sums.record(path)
-    runs = [orjson.loads(line) for line in journal.lines(path)]
-    trained = [(run["config"]["form"], run["seed"]) for run in runs]
-    assert trained == [("krpo", 0), ("grpo", 0), ("grpo", 1), ("krpo", 1)]
-    sums.record(path)
-    assert len(list(journal.lines(path))) == 4
-
-
-def test_the_plan_is_balanced_by_seeds():
-    planned = sums.planned()
-    assert len(planned) == len(FORMS) * 2 * 20 and {seed for _, seed in planned[:12]} == {6000}

@@ -159,7 +159,7 @@ def test_opening_and_saving_a_chapter_changes_nothing(lab, browser, name):
 
 def test_the_sliders_are_there_once_their_cell_has_run(lab, browser):
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    cells = [new_code_cell("from kscore import figures\nfigures.explore()"), new_markdown_cell("after")]
+    cells = [new_code_cell("from kscore.labs import sliders\nsliders.explore()"), new_markdown_cell("after")]
     nbformat.write(new_notebook(cells=cells, metadata={"kernelspec": kernel}), lab[1] / "play.ipynb")
     page, _ = opened(lab, browser, "play.ipynb")
     page.evaluate("() => window.jupyterapp.commands.execute('notebook:run-all-cells')")

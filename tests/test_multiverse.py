@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kscore import analysis, figures, study
-from kscore.analysis import multiverse
+from kscore import analysis, study
 from kscore.analysis.stats import Interval, Times
+from kscore.labs import multiverse
 from kscore.study import plan
 
 TIMES = Times(np.array([40, 200, 500]), np.array([True, True, False]))
@@ -111,7 +111,7 @@ def test_shares_add_up(lander):
 
 def test_the_picture_has_a_panel_a_ranking_and_a_mark_a_world(lander):
     worlds, _ = lander
-    fig = figures.multiverse(worlds)
+    fig = multiverse.draw(worlds)
     (panel, *others) = fig.axes
     assert "PPO, LunarLander" in {panel.get_title(loc=place) for place in ("left", "center")}
     assert "72 worlds" in panel.get_xlabel()

@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import random
-import shutil
 import sys
 import warnings
 
@@ -15,7 +14,7 @@ from small_runs import ARMS, SEEDS, key_of, record, run, tiny, without_seconds
 from kscore import normalizers, project, study
 from kscore.normalizers import NORMALIZERS, Ema, KScore
 from kscore.rl.config import PROTOCOL_VERSION, RunConfig
-from kscore.study import migrate, records
+from kscore.study import records
 from kscore.study.records import LATER, Record, Unusable, key
 
 
@@ -278,13 +277,12 @@ def test_another_protocol_may_have_other_fields(whole):
     assert (caught.value.kind, caught.value.what) == ("foreign", "2")
 
 
-def test_records_that_lack_options_are_told_how_to_be_completed(store, whole):
+def test_records_that_lack_options_are_passed_over(store, whole):
     line = without(whole[0], "config", "normalizer", "eps")
     trained, contents = passed_over(
         store,
         [line, *whole[1:]],
-        "1 records do not hold every option of their normalizer and were passed over; "
-        rf"`python -m kscore\.study\.migrate {store}` completes them$",
+        "1 records do not hold every option of their normalizer and were passed over$",
     )
     assert trained == [key_of(whole[0])] and contents[1:] == (0, 0, 1, {})
 
@@ -652,7 +650,7 @@ def test_the_frame_of_real_runs_agrees_with_their_records(store):
     assert set(frame.evaluation_arrived) == set(frame.training_arrived) == {True, False}
 
 
-# Completing old records
+# The first records
 
 FIRST = {  # the defaults with which the first runs were recorded; they never change again
     "none": {},
@@ -672,45 +670,6 @@ FIRST = {  # the defaults with which the first runs were recorded; they never ch
         "eps": 1e-8,
     },
 }
-OLD = {
-    name: tiny(normalizer=options)
-    for name, options in {
-        "bare": {"name": "zscore"},
-        "plain": {"name": "kscore"},
-        "none": {"name": "none"},
-        "ema": {"name": "ema"},
-        "running": {"name": "running"},
-        "half": {"name": "kscore", "Q": 0.5},
-        "kscore": {"name": "kscore", "variant": "adaptive", "mode": "refit", "Q": 0.1, "R": 1.0},
-    }.items()
-}
-
-
-def as_before(line):
-    """A record as it was written when options at their defaults were left out."""
-    made = json.loads(line)
-    options = made["config"]["normalizer"]
-    made["config"]["normalizer"] = {
-        name: value for name, value in options.items() if FIRST[options["name"]].get(name) != value
-    }
-    return json.dumps(made, separators=(",", ":")).encode() + b"\n"
-
-
-@pytest.fixture(scope="module")
-def new():
-    """The lines of a study of OLD with all options, and without the settings that came later."""
-    lines = small_runs.lines_of(OLD, [0, 1])
-    for setting in LATER:
-        lines = [without(line, "config", setting) for line in lines]
-    return lines
-
-
-@pytest.fixture
-def old(store, new):
-    """A store as it was before, and its lines."""
-    lines = [as_before(line) for line in new]
-    store.write_bytes(b"".join(lines))
-    return lines
 
 
 def test_the_archive_was_completed_with_the_defaults_of_that_time():
@@ -720,132 +679,9 @@ def test_the_archive_was_completed_with_the_defaults_of_that_time():
         for chosen in ("variant", "mode", "Q", "R"):  # by the plan, for every arm
             options.pop(chosen, None)
         found.setdefault(options.pop("name"), []).append(options)
-    assert set(found) == set(FIRST) == set(migrate.DEFAULTS)
+    assert set(found) == set(FIRST)
     for name, several in found.items():
         expected = {
             option: value for option, value in FIRST[name].items() if option not in ("variant", "mode", "Q", "R")
         }
         assert all(options == expected for options in several)
-
-
-def test_completing_spells_out_the_defaults_and_changes_nothing_else(store, old, new):
-    assert study.read(store).incomplete == 12  # all but the two without options
-    assert migrate.migrate(store) == 12
-    assert store.read_bytes() == b"".join(new)
-    frame, trained = run(store, OLD, [0, 1])
-    assert trained == [] and len(frame) == 14
-    assert list(store.parent.iterdir()) == [store]
-
-
-def test_the_order_in_which_options_were_given_does_not_matter(store, old, new):
-    for line in old:
-        made = json.loads(line)
-        made["config"]["normalizer"] = dict(reversed(made["config"]["normalizer"].items()))
-        store.write_text(json.dumps(made, separators=(",", ":")) + "\n")
-        migrate.migrate(store)
-        assert len(study.read(store).records) == 1
-        assert key_of(store.read_bytes()) == key_of(new[old.index(line)])
-
-
-def test_a_second_pass_changes_nothing(store, old):
-    migrate.migrate(store)
-    before, seen = store.read_bytes(), store.stat()
-    assert migrate.migrate(store) == 0
-    assert store.read_bytes() == before and store.stat().st_ino == seen.st_ino
-
-
-def test_a_changed_default_does_not_reach_back(store, old, new, monkeypatch):
-    new_default(monkeypatch, Ema, "decay", 0.5)
-    migrate.migrate(store)
-    assert store.read_bytes() == b"".join(new)
-
-
-def test_lines_that_are_no_records_stay_as_they_are(store, old, new):
-    nan = old[3].replace(b'"train_returns":[', b'"train_returns":[NaN,')
-    foreign = old[2].replace(b'"protocol":1', b'"protocol":0')
-    others = [
-        old[0][:-30] + b"\n",
-        foreign,
-        b"\n",
-        b"null\n",
-        b"[]\n",
-        b"\x00\xff\n",
-        b'{"config":{}}\n',
-        nan,
-        old[4].replace(b'"seed":0', b'"seed":0.0'),
-        without(old[1], "status"),
-        changed(old[0], normalizer={"name": "wscore", "Q": 1.0}),
-        b"17\n",
-        b"{}\n",
-        old[5][:40],
-    ]
-    assert nan != old[3] and foreign != old[2]
-    mixed = [line for pair in zip(old, others, strict=True) for line in pair]
-    store.write_bytes(b"".join(mixed))
-    assert migrate.migrate(store) == 12
-    assert store.read_bytes() == b"".join(line for pair in zip(new, others, strict=True) for line in pair)
-
-
-def test_a_record_of_an_environment_that_is_not_registered_here_is_completed_as_well(store, old, new):
-    store.write_bytes(changed(old[0], config={"env": "NoSuch-v0"}))
-    assert migrate.migrate(store) == 1
-    assert store.read_bytes() == changed(new[0], config={"env": "NoSuch-v0"})
-
-
-@pytest.mark.parametrize("step", ["write_bytes", "replace"])
-def test_an_interrupted_writing_leaves_the_old_file(store, old, monkeypatch, step):
-    def interrupted(*_):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(type(store), step, interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            migrate.migrate(store)
-    assert store.read_bytes() == b"".join(old)
-    assert migrate.migrate(store) == 12  # and it can be done again
-
-
-@pytest.mark.parametrize(
-    "mistake",
-    [
-        lambda made: made | {"train_returns": [0.0, *made["train_returns"][1:]]},
-        lambda made: made | {"seed": 7},
-        lambda made: made | {"config": made["config"] | {"gamma": 0.5}},
-        lambda made: made | {"config": made["config"] | {"normalizer": made["config"]["normalizer"] | {"eps": 1.0}}},
-    ],
-    ids=["returns", "seed", "setting", "option"],
-)
-def test_a_completion_that_would_change_a_run_is_refused(store, old, monkeypatch, mistake):
-    right = migrate.completed
-    monkeypatch.setattr(migrate, "completed", lambda made: mistake(right(made)))
-    with pytest.raises(ValueError, match="completing a record must not change its run, got "):
-        migrate.migrate(store)
-    assert store.read_bytes() == b"".join(old)
-
-
-def test_stores_and_folders_are_completed_by_name(tmp_path, store, old, new, capsys):
-    for name in ("b.jsonl", "a.jsonl", "notes.txt"):
-        shutil.copy(store, tmp_path / name)
-    store.unlink()
-    migrate.main([str(tmp_path)])
-    assert capsys.readouterr().out.splitlines() == [
-        f"{tmp_path / name}: 12 records completed" for name in ("a.jsonl", "b.jsonl")
-    ]
-    migrate.main([str(tmp_path / "a.jsonl"), str(tmp_path / "notes.txt")])
-    assert capsys.readouterr().out.splitlines() == [
-        f"{tmp_path}/a.jsonl: 0 records completed",
-        f"{tmp_path}/notes.txt: 12 records completed",
-    ]
-    assert (tmp_path / "b.jsonl").read_bytes() == b"".join(new)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        ([], "stores, or folders of them, must be named"),
-        (["{tmp}/none.jsonl"], "store must be a file that exists, got"),
-    ],
-)
-def test_what_cannot_be_completed_gets_a_sentence(tmp_path, arguments, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        migrate.main([argument.format(tmp=tmp_path) for argument in arguments])

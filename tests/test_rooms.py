@@ -3,6 +3,7 @@
 import ast
 import importlib
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -20,7 +21,7 @@ FIRST = ["checks", "project", "journal", "progress", "console", "provenance"]
 ROOMS = {
     "filters": ["level", "noise", "slope"],
     "normalizers": ["base", "steps", "episodes", "parts", "relatives", "groups"],
-    "wrappers": ["scaling", "gymnasium", "sb3", "trials"],
+    "wrappers": ["scaling", "gymnasium", "sb3"],
     "rl": [
         "environments",
         "disturbances",
@@ -32,8 +33,6 @@ ROOMS = {
         "compiled",
         "algorithms",
         "training",
-        "tracking",
-        "sums",
     ],
     "study": [
         "replication",
@@ -46,22 +45,15 @@ ROOMS = {
         "workers",
         "running",
         "outcomes",
-        "tracks",
-        "migrate",
     ],
     "analysis": [
         "stats",
         "verdicts",
         "comparisons",
-        "shifts",
         "contest",
         "claims",
-        "multiverse",
-        "baselines",
-        "levels",
-        "shares",
     ],
-    "figures": ["style", "tables", "charts", "overviews", "diagrams", "films", "sliders"],
+    "figures": ["style", "tables", "charts"],
     "chapters": [
         "notebooks",
         "parameters",
@@ -77,8 +69,9 @@ ROOMS = {
         "footer",
         "lab",
     ],
-    "labs": ["by_hand", "by_hand_times"],
 }
+SERVING = ["recording", "by_hand"]  # labs that other labs use
+LABS = sorted(path.stem for path in (PACKAGE / "labs").glob("[a-z]*.py"))  # last of all: used by no room
 ORDER = [
     "kscore",
     *(f"kscore.{name}" for name in FIRST),
@@ -88,6 +81,8 @@ ORDER = [
         for module in [*(f".{name}" for name in modules), ""]
     ),
     "kscore.__main__",
+    "kscore.labs",
+    *(f"kscore.labs.{name}" for name in sorted(LABS, key=lambda name: name not in SERVING)),
 ]
 
 STEPS_BACK = {
@@ -144,6 +139,20 @@ def test_a_module_uses_only_what_stands_before_it(module):
     assert {(module, used) for used in back} == {step for step in STEPS_BACK if step[0] == module}
 
 
+def test_the_map_shows_every_module_in_its_room():
+    block = (ROOT / "CONTRIBUTING.md").read_text("utf-8").partition("\nkscore/\n")[2].partition("```")[0]
+    found, room = [], ""
+    for line in block.splitlines():
+        room = room if line.startswith(" " * 8) else ""
+        for word in re.split(r"\s{2,}", line.strip()):
+            if word.endswith("/"):
+                room = f"{word[:-1]}."
+                found.append(f"kscore.{word[:-1]}")
+            elif re.fullmatch(r"[a-z0-9_]+", word):
+                found.append(f"kscore.{room}{word}")
+    assert sorted(["kscore", *found]) == sorted(SOURCES)
+
+
 def test_every_step_is_seen(tmp_path):
     source = (
         "import kscore.checks\nfrom kscore import filters, journal\nfrom kscore.rl import config as c, train\n"
@@ -165,6 +174,32 @@ def test_every_step_is_seen(tmp_path):
         "kscore.analysis.stats",
         "kscore.figures",
     }
+
+
+# The labs
+
+
+def pages_of(lab):
+    """The chapters that use a lab, by their numbers."""
+    return {
+        path.name[:2]
+        for path in NOTEBOOKS.glob("*.py")
+        if re.search(rf"^from kscore\.labs(\.{lab}\b|.* import (.*\W)?{lab}\b)", path.read_text("utf-8"), re.MULTILINE)
+    }
+
+
+@pytest.mark.parametrize("lab", [name for name in LABS if name != "recording"])
+def test_a_lab_serves_one_page_or_two_and_names_them(lab):
+    found = pages_of(lab)
+    opening = ast.get_docstring(ast.parse(SOURCES[f"kscore.labs.{lab}"].read_text("utf-8"))).partition("\n\n")[0]
+    named = re.findall(r"chapters? (\d\d)(?: and (\d\d))?", opening)
+    assert 1 <= len(found) <= 2 and {number for pair in named for number in pair if number} == found
+
+
+@pytest.mark.parametrize("module", [name for name in SOURCES if name.startswith("kscore.labs.")])
+def test_no_lab_uses_another(module):
+    labs = {used for used in used_by(module) if used.startswith("kscore.labs.")}
+    assert labs <= {f"kscore.labs.{name}" for name in SERVING} and "kscore.labs" not in used_by(module)
 
 
 # What is loaded

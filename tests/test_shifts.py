@@ -8,7 +8,7 @@ import pytest
 
 from kscore import analysis
 from kscore.analysis import stats
-from kscore.analysis.shifts import after_shift, arrived_again
+from kscore.labs.shifts import after_shift, arrived_again
 from kscore.rl import RunConfig, train
 from kscore.study.records import Record, frame
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from kscore import figures, filters, normalizers
-from kscore.figures import sliders
+from kscore.labs import sliders
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
@@ -21,7 +21,7 @@ def shown():
     found = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sliders, "display", lambda *parts: found.extend(part.data for part in parts))
-        figures.explore(seed=7)
+        sliders.explore(seed=7)
     return found
 
 

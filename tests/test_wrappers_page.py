@@ -7,8 +7,9 @@ import pytest
 from stable_baselines3.common.vec_env import VecNormalize
 
 from kscore.analysis import stats
-from kscore.project import DATA, NOTEBOOKS, ROOT
-from kscore.wrappers import sb3, trials
+from kscore.labs import sb3_study
+from kscore.project import NOTEBOOKS, ROOT
+from kscore.wrappers import sb3
 from kscore.wrappers.sb3 import VecKScore
 
 
@@ -71,7 +72,7 @@ def test_the_chapter_has_the_line_of_the_readme():
 
 def test_what_the_readme_says_of_the_trials_is_what_was_recorded():
     """Below the ten lines: VecKScore cannot be told from VecNormalize; rewards as they are depend on the task."""
-    areas = trials.read(DATA / "sb3.jsonl").pivot(index=["task", "seed"], columns="arm", values="area")
+    areas = sb3_study.read().pivot(index=["task", "seed"], columns="arm", values="area")
     over = {
         (task, arm): stats.paired_difference(own[arm], own.vecnormalize)
         for task, own in areas.groupby("task")
@@ -79,6 +80,6 @@ def test_what_the_readme_says_of_the_trials_is_what_was_recorded():
     }
     asked = [name for name in over if name[1] != "raw"]
     adjusted = dict(zip(asked, stats.adjusted([over[name][1] for name in asked]), strict=True))
-    assert all(adjusted[task, "veckscore"] > stats.ALPHA for task in trials.TASKS)
+    assert all(adjusted[task, "veckscore"] > stats.ALPHA for task in sb3_study.TASKS)
     assert over["CartPole-v1", "raw"][0].low > 0
     assert all(over[task, "raw"][0].high < 0 for task in ("LunarLander-v3", "Pendulum-v1"))

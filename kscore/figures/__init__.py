@@ -1,4 +1,4 @@
-"""Pictures and tables: one look, the charts of the collection, and the filter to play with; nothing is computed here.
+"""Pictures and tables: one look, and the charts of the collection; nothing is computed here.
 
 >>> from kscore import figures
 >>> fig, ax = figures.panels()
@@ -7,6 +7,7 @@
 
 from kscore.figures.charts import (
     forest,
+    forest_grid,
     forest_panels,
     heat,
     learning,
@@ -16,9 +17,6 @@ from kscore.figures.charts import (
     survival,
     survival_panels,
 )
-from kscore.figures.films import filter_film
-from kscore.figures.overviews import forest_grid, multiverse
-from kscore.figures.sliders import explore
 from kscore.figures.style import (
     BLUE,
     BROWN,
@@ -70,9 +68,7 @@ __all__ = [
     "WRAPPER_METHODS",
     "caption",
     "ended",
-    "explore",
     "factors",
-    "filter_film",
     "forest",
     "forest_grid",
     "forest_panels",
@@ -84,7 +80,6 @@ __all__ = [
     "live",
     "live_panel",
     "method",
-    "multiverse",
     "pairing",
     "panels",
     "run_count",

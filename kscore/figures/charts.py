@@ -190,6 +190,35 @@ class _Factors(Locator):
         return self.around * 2**ticks
 
 
+def forest_grid(tables: Mapping[str, pd.DataFrame], arms: Sequence[str], *, columns: int = 3, over: str) -> Figure:
+    """Draw tables of comparisons (`analysis.against`) side by side, one row per arm, the same in every panel."""
+    rows = -(-len(tables) // columns)
+    fig, axes = panels(rows, columns, height=0.7 + 0.24 * len(arms), width=9.0, sharex=True, sharey=True, squeeze=False)
+    for ax, (title, table) in zip(axes.flat, tables.items(), strict=False):
+        ax.axvline(1, color=INK, linewidth=1, linestyle=":")
+        for place, arm in enumerate(arms):
+            if arm in table.index:
+                look, factor = method(arm, marker=True), table.factor[arm]
+                ax.plot([factor.low, factor.high], [place, place], color=look["color"], linewidth=2)
+                ax.plot(factor.estimate, place, color=look["color"], marker=look["marker"], markersize=6)
+        label(ax, f"{title}\n(n = {table.factor.iloc[0].n} per arm)", "", "")
+    for ax in axes.flat[len(tables) :]:
+        ax.remove()
+    axes[0, 0].set_yticks(range(len(arms)), [method(arm)["label"] for arm in arms])
+    axes[0, 0].set_ylim(len(arms) - 0.4, -0.6)
+    factor_axis(axes[0, 0].set_xscale, axes[0, 0].xaxis)
+    fig.get_layout_engine().set(wspace=0.06)  # room between the last number of a panel and the first of the next
+    fig.supxlabel(f"slower   ←   improvement factor over {over}   →   faster", fontsize=10)
+    return fig
+
+
+def factor_axis(set_scale: object, axis: object) -> None:
+    """Give an axis of factors its scale, and ticks from a quarter to twice."""
+    set_scale("log", base=2)
+    axis.set_ticks((0.25, 0.5, 1, 2))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+
+
 def live(records: Mapping[tuple[str, int], dict], ax: Axes) -> Axes:
     """Draw the evaluation returns of runs by (method, seed), and the threshold they are to reach."""
     for (arm, seed), record in records.items():

@@ -1,9 +1,9 @@
-"""REINFORCE and actor-critic on CartPole by hand: numpy alone, and every gradient written out.
+"""REINFORCE and actor-critic on CartPole by hand: numpy alone, and every gradient written out (chapter 04).
 
     >>> learner = Learner(seed=4, normalizer={"name": "kscore"})
     >>> lengths = train(learner, max_episodes=300)
 
-Chapter 04 writes Algorithm 1 with these functions in the open. The experiments are trained by `kscore.rl`, which takes
+The chapter writes Algorithm 1 with these functions in the open. The experiments are trained by `kscore.rl`, which takes
 the same steps with torch; this is here to be read, and to run where torch cannot: `make play` puts it into a page.
 """
 

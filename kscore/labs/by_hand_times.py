@@ -1,20 +1,23 @@
-"""Is the learner by hand as fast as the trainer? Both on the same task, to the same rule, over many seeds.
+"""Is the learner by hand as fast as the trainer? Both on the same task, over many seeds (chapter 04).
 
-`python -m kscore.labs.by_hand_times data/by_hand.csv` trains 100 seeds of each in a few minutes and writes the table.
+    python -m kscore.labs.by_hand_times
+
+trains 100 seeds of each in a few minutes, to the same rule, and writes data/by_hand.csv.
 """
 
 import dataclasses
 import sys
-from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
 
 from kscore.analysis import stats
 from kscore.analysis.stats import Interval, Times
-from kscore.labs import by_hand
+from kscore.labs import by_hand, recording
+from kscore.project import DATA
 from kscore.rl import RunConfig, train
 
+PATH = DATA / "by_hand.csv"
 NORMALIZER = {"name": "running"}
 LEARNERS = ("reinforce", "actor_critic")
 CAP = 500
@@ -64,4 +67,5 @@ def _times(runs: pd.DataFrame, learner: str, code: str) -> Times:
 
 
 if __name__ == "__main__":
-    table(100).to_csv(Path(sys.argv[1]), index=False)
+    path = recording.place(PATH, sys.argv[1:])
+    path.write_text(table(100).to_csv(index=False), encoding="utf-8")

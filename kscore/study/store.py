@@ -52,7 +52,7 @@ def held(*stores: str | Path) -> dict[Key, Record]:
     found = {}
     for store in stores:
         contents = read(store)
-        for sentence in _passed_over(contents, located(store)):
+        for sentence in _passed_over(contents):
             warnings.warn(f"{located(store).name}: {sentence}", stacklevel=3)
         for record in contents.records:
             if record.status != "failed" or record.key not in found:  # a failure hides no run that went well
@@ -60,17 +60,14 @@ def held(*stores: str | Path) -> dict[Key, Record]:
     return found
 
 
-def _passed_over(contents: Contents, path: Path) -> list[str]:
+def _passed_over(contents: Contents) -> list[str]:
     said = []
     if contents.damaged:
         said.append(f"{contents.damaged} damaged lines were passed over")
     if contents.foreign:
         said.append(f"{contents.foreign} records of another protocol version than {PROTOCOL_VERSION} were passed over")
     if contents.incomplete:
-        said.append(
-            f"{contents.incomplete} records do not hold every option of their normalizer and were passed over; "
-            f"`python -m kscore.study.migrate {path}` completes them"
-        )
+        said.append(f"{contents.incomplete} records do not hold every option of their normalizer and were passed over")
     return said + [
         f"{count} records of the unknown {what} were passed over" for what, count in contents.unknown.items()
     ]

@@ -431,8 +431,8 @@ wait = episodes_until(100, 10.0, 0.1)
     # groups of twelve
     "15-4": """
 def form_study(forms, seeds, updates):
-    configs = {form: sums.SumsConfig(form=form, updates=updates, examples=60) for form in forms}
-    return pd.DataFrame({form: {number: np.mean(sums.train_sums(config, number)["curve"]) for number in seeds}
+    configs = {form: SumsConfig(form=form, updates=updates, examples=60) for form in forms}
+    return pd.DataFrame({form: {number: np.mean(train_sums(config, number)["curve"]) for number in seeds}
                          for form, config in configs.items()})
 
 
@@ -530,9 +530,9 @@ hovering = share_without_scale(1000, 16, 131_072)
     # the last evaluation, not the mean of all
     "18-4": """
 def arm_study(names, numbers, steps):
-    configs = {name: replace(trials.TrialConfig.preset("CartPole-v1", name), steps=steps, every=512)
+    configs = {name: replace(sb3_study.TrialConfig.preset("CartPole-v1", name), steps=steps, every=512)
                for name in names}
-    return pd.DataFrame({name: {one: trials.train_trial(config, one)["returns"][-1] for one in numbers}
+    return pd.DataFrame({name: {one: sb3_study.train_trial(config, one)["returns"][-1] for one in numbers}
                          for name, config in configs.items()})
 
 

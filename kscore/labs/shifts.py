@@ -1,4 +1,4 @@
-"""After a shift: how long it takes until the criterion is met again.
+"""After a shift: how long it takes until the criterion is met again (chapter 14).
 
     >>> later = after_shift(study.runs(part), after=150, threshold=475.0)
     >>> compare(later, "kscore", "zscore").factor

@@ -1,4 +1,4 @@
-"""Group-relative learning, small enough for one core: a recurrent policy learns to add two digits.
+"""Group-relative learning, small enough for one core: a recurrent policy learns to add two digits (chapter 15).
 
 A prompt is a pair of digits, an answer two more digits, drawn one after the other, and the reward comes at the end: 1
 if the answer is the sum, 0 if not. Several answers are drawn for every prompt of a batch, as GRPO does (Shao and others
@@ -8,9 +8,10 @@ As a language model is, the policy is first taught by examples, of which many ar
 answers and right now and then. The advantages of a batch are divided by their root mean square, so that no form has
 larger updates than another.
 
-    python -m kscore.rl.sums data/sums.jsonl
+    python -m kscore.labs.digit_addition
 
-trains what this file of recorded runs lacks, some twenty minutes on one core from nothing.
+trains what data/sums.jsonl lacks, some twenty minutes on one core from nothing. The outcome of a run is the mean share
+of right answers over all of its updates; two forms are compared seed by seed, because a seed gives all the same start.
 """
 
 import sys
@@ -19,14 +20,19 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
-import orjson
+import pandas as pd
 import torch
 import torch.nn.functional as F
 
-from kscore import checks, journal
+from kscore import checks
+from kscore.analysis import stats
+from kscore.analysis.verdicts import difference
+from kscore.labs import recording
 from kscore.normalizers.groups import FORMS, make_form
+from kscore.project import DATA
 from kscore.rl.training import one_thread
 
+PATH = DATA / "sums.jsonl"
 DIGITS = 10
 EQUALS = DIGITS  # the token between a prompt and its answer
 PROMPTS = np.array(list(product(range(DIGITS), repeat=2)))  # (100, 2)
@@ -167,18 +173,40 @@ def planned() -> list[tuple[SumsConfig, int]]:
     return [(config, seed) for seed in SEEDS for config in configs]
 
 
-def record(path: Path) -> None:
-    """Train what a file of recorded runs lacks, and append it."""
-    there = {_key(run["config"], run["seed"]) for run in map(orjson.loads, journal.lines(path))}
-    missing = [(config, seed) for config, seed in planned() if _key(asdict(config), seed) not in there]
-    for done, (config, seed) in enumerate(missing, start=1):
-        journal.append(path, train_sums(config, seed))
-        print(f"{done} of {len(missing)} runs", file=sys.stderr, flush=True)
+def read(path: Path = PATH) -> pd.DataFrame:
+    """Return the recorded runs, a row each: form, answers, seed, curve, share; only seeds that all forms have."""
+    runs = pd.DataFrame(
+        [
+            {
+                "form": record["config"]["form"],
+                "answers": record["config"]["answers"],
+                "seed": record["seed"],
+                "curve": np.array(record["curve"]),
+            }
+            for record in recording.lines(path)
+        ]
+    )
+    runs["share"] = [curve.mean() for curve in runs.curve]
+    kinds = runs[["form", "answers"]].drop_duplicates()
+    return runs[runs.groupby("seed").seed.transform("size") == len(kinds)].reset_index(drop=True)
 
 
-def _key(config: dict, seed: int) -> tuple[bytes, int]:
-    return orjson.dumps(config, option=orjson.OPT_SORT_KEYS), seed
+def against(runs: pd.DataFrame, baseline: str) -> pd.DataFrame:
+    """Return a row for each form and size of group: how its shares differ from the baseline's, and what that means.
+
+    The p-values (Wilcoxon's signed-rank test over seeds) are adjusted over the rows of this table.
+    """
+    rows = {}
+    for answers, here in runs.groupby("answers", sort=False):
+        table = here.pivot(index="seed", columns="form", values="share")
+        for form in [form for form in here.form.unique() if form != baseline]:
+            found, p = stats.paired_difference(table[form].to_numpy(), table[baseline].to_numpy())
+            rows[answers, form] = {"difference": found, "p": p}
+    table = pd.DataFrame(rows).T.rename_axis(["answers", "form"])
+    table["adjusted p"] = stats.adjusted(table.pop("p"))
+    table["verdict"] = [difference(found, q) for found, q in zip(table.difference, table["adjusted p"], strict=True)]
+    return table
 
 
 if __name__ == "__main__":
-    record(Path(sys.argv[1]))
+    recording.record(recording.place(PATH, sys.argv[1:]), planned(), train_sums)

@@ -1,11 +1,12 @@
-"""A film of the filter at work: it predicts, it sees, it updates, step by step.
+"""A film of the filter at work: it predicts, it sees, it updates, step by step (chapter 01).
 
 The README shows it as a file, which is written by
 
     >>> from kscore import figures
+    >>> from kscore.labs import film
     >>> from kscore.project import NOTEBOOKS
     >>> figures.use_style()
-    >>> (NOTEBOOKS / "figures" / "filter.gif").write_bytes(figures.filter_film())
+    >>> (NOTEBOOKS / "figures" / "filter.gif").write_bytes(film.of_filter())
 """
 
 import io
@@ -32,7 +33,7 @@ LOOKS = {
 HIDDEN, PRIOR, SEEN, POSTERIOR = LOOKS.values()
 
 
-def filter_film(
+def of_filter(
     steps: int = 30, Q: float = 0.1, R: float = 1.0, P0: float = 4.0, seed: int = 27, *, form: str = "gif"
 ) -> bytes:
     """Return a film of the filter on a drifting mean, two frames per step: before and after it sees the observation.

@@ -1,7 +1,4 @@
-"""Drawings of boxes and arrows: where a normalizer stands in an algorithm.
-
->>> fig = doors()
-"""
+"""Drawings of boxes and arrows: where a normalizer stands in an algorithm (chapter 04)."""
 
 from typing import NamedTuple
 
@@ -62,7 +59,7 @@ DOORS = (
 )
 
 
-def doors() -> Figure:
+def draw() -> Figure:
     """Draw where the normalizer stands in the four algorithms, in letters that a telephone can show."""
     rows = [1 + max(row for _, row in sketch.boxes) for sketch in DOORS]
     fig, axes = panels(len(DOORS), 1, height=1.6, width=6.6, gridspec_kw={"height_ratios": [r + 0.35 for r in rows]})

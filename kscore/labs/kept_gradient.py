@@ -1,28 +1,30 @@
-"""What a normalizer's centre leaves of the expected gradient, measured step by step (chapter 04).
+"""What a normalizer's centre leaves of the expected gradient, measured step by step (chapters 04 and 12).
 
 The gradient at step t is E[g_t G_t] with g_t = ∇ log π(a_t | s_t), along one direction of the parameters. With a
 centre b_t subtracted it is E[g_t (G_t - b_t)], and 1 - E[g_t b_t] / E[g_t G_t] is the share that is kept. What was
 settled before a_t does not count: its product with g_t has the mean 0.
 
-    python -m kscore.analysis.baselines data/kept_gradient.csv
+    python -m kscore.labs.kept_gradient
 
-plays LunarLander, some ten minutes, and writes what chapter 04 shows of it.
+plays LunarLander, some ten minutes, and writes data/kept_gradient.csv, what chapter 04 shows of it.
 """
 
 import copy
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from kscore import normalizers
+from kscore.labs import recording
 from kscore.normalizers import Normalizer
+from kscore.project import DATA
 from kscore.rl import environments
 from kscore.study import replication
 
+PATH = DATA / "kept_gradient.csv"
 PRIOR = "prior"
 """The belief that the streamed filter has before an episode begins, held for the whole of it."""
 
@@ -109,8 +111,8 @@ def _discounted(rewards: list[float]) -> np.ndarray:
     return np.array([G := reward + GAMMA * G for reward in reversed(rewards)])[::-1]
 
 
-def record(path: Path, episodes: int = 30_000, seed: int = 4, keep: int = 51) -> None:
-    """Measure on LunarLander what every centre keeps at each of the first steps, and write it as a table."""
+def measured(episodes: int = 30_000, seed: int = 4, keep: int = 51) -> pd.DataFrame:
+    """Return what every centre keeps on LunarLander at each of the first steps: kind, step, share, error, episodes."""
     gradients, returns = lander(WARM_UP + episodes, seed)
     warm = warmed_up("LunarLander-v3", returns[:WARM_UP])
     g, G = columns(gradients[WARM_UP:], keep), columns(returns[WARM_UP:], keep)
@@ -119,8 +121,9 @@ def record(path: Path, episodes: int = 30_000, seed: int = 4, keep: int = 51) ->
         b = columns([centres(normalizer, own) for own in returns[WARM_UP:]], keep)
         for step, (share, error) in enumerate(zip(*kept(g, G, b), strict=True)):
             rows.append((kind, step, round(share, 4), round(error, 4), episodes))
-    pd.DataFrame(rows, columns=["kind", "step", "share", "error", "episodes"]).to_csv(path, index=False)
+    return pd.DataFrame(rows, columns=["kind", "step", "share", "error", "episodes"])
 
 
 if __name__ == "__main__":
-    record(Path(sys.argv[1]))
+    path = recording.place(PATH, sys.argv[1:])
+    path.write_text(measured().to_csv(index=False), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""One question, every defensible way to answer it: how much of a ranking is the data's, and how much the analyst's.
+"""One question, every defensible way to answer it: how much of a ranking is the analyst's? (chapter 11)
 
 A *world* is one choice of each thing that the paper leaves open or that could reasonably have been chosen otherwise:
 which learner a sentence means, which form of the filter, its released or its tuned setting, which Z-Score it is held
@@ -10,9 +10,14 @@ from itertools import product
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import NullLocator
 
 from kscore.analysis import stats
 from kscore.analysis.stats import ALPHA, Interval, Times
+from kscore.figures.charts import factor_axis
+from kscore.figures.style import BLUE, GREY, INK, ORANGE, label, panels
 
 FILTERS = ("kscore", "adaptive", "refit", "adaptive_refit")  # the innovation form is ours, not the paper's
 BASELINES = ("zscore", "running")
@@ -128,3 +133,31 @@ def shares(found: pd.DataFrame, by: str | Sequence[str] = "ranking") -> pd.DataF
     long = found.melt(id_vars=keys, value_vars=tests, value_name="side")
     counted = long.groupby(keys, sort=False).side.value_counts(normalize=True).unstack(fill_value=0.0)
     return counted.reindex(columns=SIDES, fill_value=0.0)
+
+
+LOOKS = {SIDES[0]: (BLUE, "^"), SIDES[1]: (GREY, "o"), SIDES[2]: (ORANGE, "v")}  # by what is said of the filter
+
+
+def draw(worlds: pd.DataFrame, *, columns: int = 2) -> Figure:
+    """Draw every world of every ranking (`worlds`), from the lowest factor to the highest."""
+    names = list(worlds.ranking.unique())
+    rows = -(-(len(names) + 1) // columns)
+    fig, axes = panels(rows, columns, height=2.3, width=8.0, sharey=True, squeeze=False)
+    for ax, name in zip(axes.flat, names, strict=False):
+        ordered = sorted(zip(*(worlds[worlds.ranking == name][key] for key in ("factor", "by factor")), strict=True))
+        for place, (factor, side) in enumerate(ordered):
+            color, marker = LOOKS[side]
+            ax.plot([place, place], [factor.low, factor.high], color=color, linewidth=0.8, alpha=0.6)
+            ax.plot(place, factor.estimate, color=color, marker=marker, markersize=3.5)
+        ax.axhline(1, color=INK, linewidth=1, linestyle=":")
+        ax.xaxis.set_major_locator(NullLocator())
+        label(ax, name, f"{len(ordered)} worlds, in order", "factor" if ax in axes[:, 0] else "")
+    factor_axis(axes[0, 0].set_yscale, axes[0, 0].yaxis)
+    for ax in axes.flat[len(names) :]:
+        ax.axis("off")
+    marks = [
+        Line2D([], [], color=color, marker=marker, label=f"the filter is {side}" if side != SIDES[1] else side)
+        for side, (color, marker) in LOOKS.items()
+    ]
+    axes.flat[len(names)].legend(handles=marks, loc="center", title="by the interval of the factor")
+    return fig

@@ -1,25 +1,36 @@
-"""How well a centre follows: what returns are held against, and what the policy of that moment really earns.
+"""How well a centre follows: what returns are compared with, and what the policy of that moment earns (chapter 14).
 
     >>> table = follow(config, seed=0, arms={"running": {"name": "running"}, "ema": {"name": "ema"}})
 
 The policies are those of one run, and all centres look on: each normalizer is shown the returns of every episode of
 that run. Now and then the policy is held still and plays many more episodes, whose mean is what a centre should be at.
+
+    python -m kscore.labs.centre_error
+
+trains what data/tracks.jsonl lacks. A line of it is one run of the running Z-Score (actor-critic on CartPole) under one
+condition; every tenth episode has a row for each arm.
 """
 
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from kscore import checks, normalizers
+from kscore.labs import recording
+from kscore.project import DATA
 from kscore.rl import disturbances, environments
 from kscore.rl.algorithms import Batch
 from kscore.rl.config import RunConfig
 from kscore.rl.networks import Dropout
 from kscore.rl.policies import Policy
 from kscore.rl.training import History, train
+from kscore.study import contenders, plan
 
 STREAM = 100  # far from the streams of a run: what is played here leaves the run as it is
 COLUMNS = ("episode", "arm", "centre", "expected", "standard_error")
@@ -75,3 +86,49 @@ def monte_carlo(config: RunConfig, policy: Policy, seed: int, episode: int, epis
     means = np.array([Batch.of([one], config.reward_scale).returns(config.gamma).mean() for one in played])
     environment.env.close()
     return float(means.mean()), float(means.std(ddof=1) / math.sqrt(episodes))
+
+
+# What is recorded
+
+PATH = DATA / "tracks.jsonl"
+CONDITIONS: dict[str, dict] = {
+    "clean": {},
+    **{
+        name: condition
+        for kind in ("noise", "shift", "swap")
+        for name, condition in contenders.CONDITIONS[kind].items()
+        if name in ("noise 3", "times 10", "swap")
+    },
+}
+"""What is done to CartPole while centres are followed."""
+SEEDS = range(plan.FAIR_FEWER.first, plan.FAIR_FEWER.first + 10)
+ARMS = tuple(arm for arm in contenders.SHIFT_ARMS if arm != "none")  # whose centre is 0 throughout
+
+
+def planned() -> list[tuple[str, int]]:
+    """Return the runs that are followed, condition and seed, seed by seed."""
+    return [(condition, seed) for seed, condition in product(SEEDS, CONDITIONS)]
+
+
+def read(path: Path = PATH) -> pd.DataFrame:
+    """Return all rows: `condition`, `seed`, `episode`, `arm`, `centre`, `expected`, `standard_error`."""
+    return pd.concat(
+        [
+            pd.DataFrame(line["rows"]).assign(condition=line["condition"], seed=line["seed"])
+            for line in recording.lines(path)
+        ],
+        ignore_index=True,
+    )
+
+
+def followed(condition: str, seed: int) -> dict:
+    """Train one run, and return a line: what each centre was, and what there was to follow."""
+    rate, z_scored = contenders.OWN["actor_critic"]["running"]
+    config = contenders.arm("running", "actor_critic", z_scored=z_scored, learning_rate=rate, **CONDITIONS[condition])
+    centres = {arm: contenders.arm(arm, "actor_critic", z_scored=False).normalizer for arm in ARMS}
+    rows = follow(config, seed, centres, every=10, episodes=100)
+    return {"condition": condition, "seed": seed, "rows": rows.to_dict("list")}
+
+
+if __name__ == "__main__":
+    recording.record(recording.place(PATH, sys.argv[1:]), planned(), followed, "condition")

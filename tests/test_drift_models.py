@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from kscore import filters
-from kscore.analysis import levels
-from kscore.analysis.levels import Innovations
+from kscore.labs import drift_models
+from kscore.labs.drift_models import Innovations
 
 property_test = settings(max_examples=25, deadline=None)
 
@@ -36,7 +36,7 @@ def normal_likelihood(model):
 @given(series, ratios)
 def test_the_local_level_is_the_filter(z, ratio):
     path = filters.filter_series(z[1:], ratio, 1.0, start=filters.Belief(float(z[0]), 1.0))
-    found = levels.local_level(z, ratio)
+    found = drift_models.local_level(z, ratio)
     assert found.missed == pytest.approx((z[1:] - path.prior_mean)[1:], abs=1e-9)
     assert found.variance == pytest.approx((path.prior_var + 1)[1:])
     assert found.likelihood == pytest.approx(normal_likelihood(found))
@@ -45,7 +45,7 @@ def test_the_local_level_is_the_filter(z, ratio):
 @property_test
 @given(series)
 def test_without_drift_it_is_the_running_mean(z):
-    missed = levels.local_level(z, 0.0).missed
+    missed = drift_models.local_level(z, 0.0).missed
     assert missed == pytest.approx([z[t] - z[:t].mean() for t in range(2, len(z))], abs=1e-9)
 
 
@@ -56,7 +56,7 @@ def test_a_moving_average_forgets(z, forgetting):
     for value in z[1:]:
         expected.append(value - level)
         level = (1 - forgetting) * level + forgetting * value
-    found = levels.moving_average(z, forgetting)
+    found = drift_models.moving_average(z, forgetting)
     assert found.missed == pytest.approx(expected[1:], abs=1e-9) and set(found.variance) == {1.0}
 
 
@@ -71,7 +71,7 @@ def test_level_and_slope_have_the_likelihood_of_second_differences(z, ratio, slo
     d = second @ z
     R = d @ np.linalg.solve(covariance, d) / (n - 2)
     expected = stats.multivariate_normal.logpdf(d, cov=R * covariance)
-    assert levels.sloped(z, ratio, slope_ratio).likelihood == pytest.approx(expected, rel=1e-6, abs=1e-6)
+    assert drift_models.sloped(z, ratio, slope_ratio).likelihood == pytest.approx(expected, rel=1e-6, abs=1e-6)
 
 
 @property_test
@@ -84,18 +84,18 @@ def test_a_slope_that_starts_flat_has_the_likelihood_of_the_differences_to_the_f
     covariance = seen @ (np.eye(n) + ratio * drifts @ drifts.T + slope_ratio * slopes @ slopes.T) @ seen.T
     root = np.linalg.cholesky(covariance)
     missed, spread = np.linalg.solve(root, seen @ z)[1:], np.diag(root)[1:]  # in order, from the third value on
-    found = levels.sloped(z, ratio, slope_ratio, flat=True)
+    found = drift_models.sloped(z, ratio, slope_ratio, flat=True)
     assert found.missed == pytest.approx(missed * spread, abs=1e-6) and found.variance == pytest.approx(spread**2)
 
 
 @property_test
 @given(series, ratios)
 def test_a_flat_slope_that_never_drifts_is_the_local_level(z, ratio):
-    one, other = levels.sloped(z, ratio, 0.0, flat=True), levels.local_level(z, ratio)
+    one, other = drift_models.sloped(z, ratio, 0.0, flat=True), drift_models.local_level(z, ratio)
     assert one.missed == pytest.approx(other.missed) and one.variance == pytest.approx(other.variance)
 
 
-@pytest.mark.parametrize("model", [levels.local_level, levels.moving_average])
+@pytest.mark.parametrize("model", [drift_models.local_level, drift_models.moving_average])
 def test_candidates_are_tried_side_by_side(model):
     z, tried = walk(0.1, 40), np.array([0.01, 0.2, 0.9])
     together = model(z, tried)
@@ -105,8 +105,8 @@ def test_candidates_are_tried_side_by_side(model):
 
 def test_pairs_of_candidates_are_tried_side_by_side():
     z, first, second = walk(0.1, 40), np.array([0.1, 0.1, 3.0]), np.array([0.0, 0.2, 0.2])
-    assert levels.sloped(z, first, second).likelihood == pytest.approx(
-        [levels.sloped(z, *pair).likelihood for pair in zip(first, second, strict=True)]
+    assert drift_models.sloped(z, first, second).likelihood == pytest.approx(
+        [drift_models.sloped(z, *pair).likelihood for pair in zip(first, second, strict=True)]
     )
 
 
@@ -114,14 +114,14 @@ def test_pairs_of_candidates_are_tried_side_by_side():
 @given(series, st.floats(-5, 5), st.floats(-2, 2).filter(lambda b: abs(b) > 0.01))
 def test_a_line_over_predictions_does_not_mind_their_scale(z, offset, factor):
     x = np.sin(np.arange(len(z)))
-    found = levels.along_line(z, offset + factor * x)
+    found = drift_models.along_line(z, offset + factor * x)
     line = stats.linregress(x[2:], z[2:])
     assert found.missed == pytest.approx(z[2:] - line.intercept - line.slope * x[2:], abs=1e-7)
 
 
 def test_a_line_over_equal_predictions_is_the_mean():
     z = walk(0.1, 20)
-    assert levels.along_line(z, np.full(20, 3.0)).missed == pytest.approx(z[2:] - z[2:].mean())
+    assert drift_models.along_line(z, np.full(20, 3.0)).missed == pytest.approx(z[2:] - z[2:].mean())
 
 
 @property_test
@@ -134,7 +134,7 @@ def test_the_belief_that_is_carried_is_that_of_the_filter_over_all_steps(lengths
         expected.append(float(belief.mean))
         returns = (1 - gamma ** (N - np.arange(N))) / (1 - gamma)
         belief = filters.filter_series(returns, Q, R, start=belief).last
-    assert levels.carried_belief(np.array(lengths), Q, R, gamma) == pytest.approx(expected)
+    assert drift_models.carried_belief(np.array(lengths), Q, R, gamma) == pytest.approx(expected)
 
 
 # What innovations look like
@@ -162,7 +162,7 @@ def test_correlation_and_kurtosis_are_what_they_are_called():
 
 
 def test_the_model_that_made_a_series_leaves_white_innovations_most_of_the_time():
-    p = [levels.fit_all(walk(0.1, 200, seed))["local level"].innovations.whiteness() for seed in range(40)]
+    p = [drift_models.fit_all(walk(0.1, 200, seed))["local level"].innovations.whiteness() for seed in range(40)]
     assert np.mean(np.array(p) < 0.05) < 0.2
 
 
@@ -172,24 +172,26 @@ def test_the_model_that_made_a_series_leaves_white_innovations_most_of_the_time(
 @property_test
 @given(series)
 def test_no_setting_on_a_grid_is_more_likely_than_the_fit(z):
-    found = levels.fit_all(z)
+    found = drift_models.fit_all(z)
     tried = np.append(0.0, np.geomspace(1e-5, 1e2, 60))
-    assert found["local level"].innovations.likelihood > levels.local_level(z, tried).likelihood.max() - 0.02
+    assert found["local level"].innovations.likelihood > drift_models.local_level(z, tried).likelihood.max() - 0.02
     tried = np.geomspace(1e-3, 1, 60)
-    assert found["moving average"].innovations.likelihood > levels.moving_average(z, tried).likelihood.max() - 0.02
+    assert (
+        found["moving average"].innovations.likelihood > drift_models.moving_average(z, tried).likelihood.max() - 0.02
+    )
 
 
 @property_test
 @given(series)
 def test_a_model_that_contains_another_is_at_least_as_likely(z):
-    found = {name: fit.innovations.likelihood for name, fit in levels.fit_all(z).items()}
+    found = {name: fit.innovations.likelihood for name, fit in drift_models.fit_all(z).items()}
     assert found["local level"] >= found["running mean"] - 1e-9
 
 
 @pytest.mark.parametrize("ratio", [0.05, 1.0])
 def test_the_ratio_is_the_most_likely_one(ratio):
     z = walk(ratio, 300)
-    (found,), _ = levels.fit_all(z)["local level"]
+    (found,), _ = drift_models.fit_all(z)["local level"]
     assert found == pytest.approx(filters.estimate_noise(z).ratio, rel=0.1)
 
 
@@ -202,7 +204,7 @@ def test_the_ratio_is_the_most_likely_one(ratio):
     ],
 )
 def test_a_series_prefers_the_model_that_made_it(z, best):
-    found = levels.fit_all(z)
+    found = drift_models.fit_all(z)
     penalized = {name: fit.innovations.likelihood - 2 * len(fit.parameters) for name, fit in found.items()}
     penalized.pop("moving average")  # a settled local level is one
     assert max(penalized, key=penalized.get) == best
@@ -210,7 +212,7 @@ def test_a_series_prefers_the_model_that_made_it(z, best):
 
 def test_the_scale_of_a_series_does_not_matter():
     z = walk(0.2, 60)
-    one, other = levels.fit_all(z), levels.fit_all(1000 * z)
+    one, other = drift_models.fit_all(z), drift_models.fit_all(1000 * z)
     for name, fit in one.items():
         assert other[name].parameters == pytest.approx(fit.parameters)
         assert other[name].innovations.standardized == pytest.approx(fit.innovations.standardized)
@@ -218,12 +220,12 @@ def test_the_scale_of_a_series_does_not_matter():
 
 def test_what_the_steps_filter_expects_is_one_more_model():
     z, expected = walk(0.2, 30), np.arange(30.0)
-    found = levels.fit_all(z, expected)
-    assert list(found) == ["per-step filter", *levels.fit_all(z)]
-    assert found["per-step filter"].innovations.missed == pytest.approx(levels.along_line(z, expected).missed)
+    found = drift_models.fit_all(z, expected)
+    assert list(found) == ["per-step filter", *drift_models.fit_all(z)]
+    assert found["per-step filter"].innovations.missed == pytest.approx(drift_models.along_line(z, expected).missed)
 
 
 @pytest.mark.parametrize("z", [np.ones(20), np.arange(9.0)])
 def test_a_series_without_anything_to_fit_is_refused(z):
     with pytest.raises(ValueError, match="series must have at least 10 values"):
-        levels.fit_all(z)
+        drift_models.fit_all(z)

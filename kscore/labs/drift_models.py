@@ -1,4 +1,4 @@
-"""Does a model of a drifting mean fit the episodes of a run? Likelihoods, and what its innovations look like.
+"""Does a model of a drifting mean fit the episodes of a run? Likelihoods and innovations (chapter 12).
 
 Every model here predicts the next value of a series and is scored by the likelihood of its innovations, from the third
 value on, so that all are judged by the same ones. Variances are in units of R, and R is always the one that suits the

@@ -9,9 +9,9 @@ from stable_baselines3.common.buffers import RolloutBuffer
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 from kscore import journal
-from kscore.wrappers import trials
+from kscore.labs import sb3_study
+from kscore.labs.sb3_study import ARMS, COMPARED, TASKS, TrialConfig, train_trial
 from kscore.wrappers.sb3 import NormalizedRolloutBuffer, VecKScore
-from kscore.wrappers.trials import ARMS, COMPARED, TASKS, TrialConfig, train_trial
 
 TINY = TrialConfig(
     task="CartPole-v1", arm="veckscore", steps=256, every=128, lanes=2, rollout=32, batch=32, epochs=2, episodes=2
@@ -51,7 +51,7 @@ def test_bad_settings_get_a_sentence(change, sentence):
 def test_a_preset_is_that_of_its_task():
     with pytest.raises(ValueError, match="^task must be one of 'CartPole-v1', .*, got 'Pendulum'"):
         TrialConfig.preset("Pendulum", "raw")
-    assert TrialConfig.preset("Pendulum-v1", "raw").gamma == trials.PRESETS["Pendulum-v1"]["gamma"]
+    assert TrialConfig.preset("Pendulum-v1", "raw").gamma == sb3_study.PRESETS["Pendulum-v1"]["gamma"]
 
 
 @pytest.mark.parametrize("seed", [-1, 1.5, None])
@@ -72,7 +72,7 @@ def test_arms_have_equal_settings(task):
 
 
 def test_arms_differ_in_what_becomes_of_rewards():
-    models = {arm: trials.learner(replace(TINY, arm=arm, gamma=0.9), 3) for arm in ARMS}
+    models = {arm: sb3_study.learner(replace(TINY, arm=arm, gamma=0.9), 3) for arm in ARMS}
     kinds = {arm: (type(model.env), type(model.rollout_buffer)) for arm, model in models.items()}
     assert kinds == {
         "vecnormalize": (VecNormalize, RolloutBuffer),
@@ -103,7 +103,7 @@ def test_a_seed_gives_all_arms_the_same_start():
     """The same weights, and the same first observations; another seed gives others."""
 
     def start(arm, seed):
-        model = trials.learner(replace(TINY, arm=arm), seed)
+        model = sb3_study.learner(replace(TINY, arm=arm), seed)
         weights = torch.cat([each.detach().ravel() for each in model.policy.parameters()]).numpy()
         return np.concatenate([weights, model.env.reset().ravel()])
 
@@ -113,8 +113,8 @@ def test_a_seed_gives_all_arms_the_same_start():
 
 
 def test_lanes_of_neighbouring_seeds_never_meet():
-    numbers = {trials.spread(seed, stream) for seed in trials.SEEDS for stream in range(30)}
-    assert len(numbers) == 30 * len(trials.SEEDS) and min(np.diff(sorted(numbers))) > 16
+    numbers = {sb3_study.spread(seed, stream) for seed in sb3_study.SEEDS for stream in range(30)}
+    assert len(numbers) == 30 * len(sb3_study.SEEDS) and min(np.diff(sorted(numbers))) > 16
 
 
 def test_scaled_rewards_change_what_is_learned():
@@ -154,30 +154,13 @@ def test_generators_and_threads_are_left_as_they_were():
 
 
 def test_the_plan_is_balanced_and_raw_rewards_come_last():
-    plan = trials.planned()
+    plan = sb3_study.planned()
     assert len(plan) == len(TASKS) * len(ARMS) * 10 == len({(config, seed) for config, seed in plan})
     assert {seed for _, seed in plan} == set(range(9000, 9010))
     block = len(TASKS) * len(COMPARED)
     assert {seed for _, seed in plan[:block]} == {9000} and "raw" not in {
         config.arm for config, _ in plan[: 10 * block]
     }
-
-
-def test_recording_goes_on_where_it_stopped(tmp_path, monkeypatch, capsys):
-    path, done = tmp_path / "sb3.jsonl", []
-    runs = [(TINY, 1), (replace(TINY, arm="raw"), 1), (TINY, 2)]
-
-    def train(config, seed):
-        done.append((config, seed))
-        return {"config": asdict(config), "seed": seed}
-
-    monkeypatch.setattr(trials, "planned", lambda: runs)
-    monkeypatch.setattr(trials, "train_trial", train)
-    journal.append(path, train(*runs.pop(1)))
-    trials.record(path)
-    assert done == [(replace(TINY, arm="raw"), 1), (TINY, 1), (TINY, 2)] and "2 of 2 runs" in capsys.readouterr().err
-    trials.record(path)
-    assert len(done) == 3 and len(list(journal.lines(path))) == 3
 
 
 def line(task, arm, seed, returns=(1.0, 3.0)):
@@ -191,11 +174,11 @@ def test_only_complete_seeds_are_read(tmp_path):
             for arm in arms:
                 journal.append(path, line(task, arm, seed))
     journal.append(path, line(TASKS[0], "raw", 2))
-    runs = trials.read(path)
+    runs = sb3_study.read(path)
     assert sorted(runs[runs.arm != "raw"].seed.unique()) == [1, 2] and set(runs[runs.arm == "raw"].seed) == {1}
     assert len(runs) == 2 * 9 + 3 and set(runs.area) == {2.0} and set(runs.final) == {3.0}
 
 
 def test_no_runs_get_a_sentence(tmp_path):
     with pytest.raises(ValueError, match="^path must be a file of recorded runs, got .*which holds none"):
-        trials.read(tmp_path / "none.jsonl")
+        sb3_study.read(tmp_path / "none.jsonl")

@@ -1,7 +1,7 @@
-"""The filter to play with: sliders that work wherever a script may run, and one picture of the same where it may not.
+"""The filter to play with: sliders where a script may run, and one picture where it may not (chapter 03).
 
->>> from kscore import figures
->>> figures.explore()
+>>> from kscore.labs import sliders
+>>> sliders.explore()
 """
 
 import base64

@@ -1,15 +1,14 @@
-"""The wrappers tried in somebody else's loop: PPO of Stable-Baselines3, its `VecNormalize` against ours.
+"""The wrappers in somebody else's loop: PPO of Stable-Baselines3, its `VecNormalize` against ours (chapter 18).
 
 A run trains `stable_baselines3.PPO` on one task. Its arms have the same settings, and a seed gives all of them the same
 networks and environments to start from; they differ only in what becomes of the rewards on their way into the loss.
 Every so many steps the greedy policy plays some episodes of its own, whose rewards nobody has touched.
 
-    python -m kscore.wrappers.trials data/sb3.jsonl
+    python -m kscore.labs.sb3_study
 
-trains what this file of recorded runs lacks, an hour or two on one core from nothing.
+trains what data/sb3.jsonl lacks, an hour or two on one core from nothing.
 """
 
-import json
 import random
 import sys
 import time
@@ -29,9 +28,12 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
-from kscore import checks, journal, provenance
+from kscore import checks, provenance
+from kscore.labs import recording
+from kscore.project import DATA
 from kscore.wrappers.sb3 import KeepScores, NormalizedRolloutBuffer, VecKScore
 
+PATH = DATA / "sb3.jsonl"
 COMPARED = ("vecnormalize", "veckscore", "buffer")  # Stable-Baselines3's wrapper, ours, our buffer inside PPO
 ARMS = (*COMPARED, "raw")  # and rewards that are left as they are
 
@@ -240,28 +242,12 @@ def planned() -> list[tuple[TrialConfig, int]]:
     ]
 
 
-def record(path: Path) -> None:
-    """Train what a file of recorded runs lacks, and append it."""
-    there = {_key(run["config"], run["seed"]) for run in map(json.loads, journal.lines(path))}
-    missing = [(config, seed) for config, seed in planned() if _key(asdict(config), seed) not in there]
-    for done, (config, seed) in enumerate(missing, start=1):
-        journal.append(path, train_trial(config, seed))
-        print(f"{done} of {len(missing)} runs", file=sys.stderr, flush=True)
-
-
-def _key(config: dict, seed: int) -> tuple[str, int]:
-    return json.dumps(config, sort_keys=True), seed
-
-
-def read(path: Path) -> pd.DataFrame:
+def read(path: Path = PATH) -> pd.DataFrame:
     """Return the recorded runs, a row each: task, arm, seed, steps, returns, area, final.
 
     `area` is the mean of a run's evaluation returns, `final` the last of them. Of the arms that are compared only seeds
     that all of them have on all tasks are there, of the raw rewards only seeds that they have on all tasks.
     """
-    records = [json.loads(line) for line in journal.lines(path)]
-    if not records:
-        raise ValueError(f"path must be a file of recorded runs, got {path}, which holds none")
     runs = pd.DataFrame(
         [
             {
@@ -271,7 +257,7 @@ def read(path: Path) -> pd.DataFrame:
                 "steps": np.array(run["steps"]),
                 "returns": np.array(run["returns"]),
             }
-            for run in records
+            for run in recording.lines(path)
         ]
     )
     runs["area"] = [returns.mean() for returns in runs.returns]
@@ -282,4 +268,4 @@ def read(path: Path) -> pd.DataFrame:
 
 
 if __name__ == "__main__":
-    record(Path(sys.argv[1]))
+    recording.record(recording.place(PATH, sys.argv[1:]), planned(), train_trial)

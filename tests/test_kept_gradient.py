@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from kscore import normalizers
-from kscore.analysis import baselines
+from kscore.labs import kept_gradient
 from kscore.project import DATA
 from kscore.rl import cartpoles
 
@@ -85,37 +85,37 @@ def flips(episodes=40_000, steps=6):
 def test_a_centre_that_was_known_before_keeps_everything():
     g, G = flips()
     settled = np.repeat(np.arange(6.0)[:, None], G.shape[1], axis=1)
-    share, error = baselines.kept(g, G, settled)
+    share, error = kept_gradient.kept(g, G, settled)
     np.testing.assert_array_equal(share, 1)
     np.testing.assert_array_equal(error, 0)
-    share, error = baselines.kept(g, G, np.roll(G, 1, axis=1))  # another episode's
+    share, error = kept_gradient.kept(g, G, np.roll(G, 1, axis=1))  # another episode's
     assert np.all(np.abs(share - 1) < 4 * error) and np.all(error > 0)
 
 
 def test_a_centre_that_holds_the_return_loses_its_weight():
     g, G = flips()
-    np.testing.assert_allclose(baselines.kept(g, G, 0.3 * G + 7).share, 0.7)
-    share, error = baselines.kept(g, G, np.broadcast_to(G.mean(axis=0), G.shape))
+    np.testing.assert_allclose(kept_gradient.kept(g, G, 0.3 * G + 7).share, 0.7)
+    share, error = kept_gradient.kept(g, G, np.broadcast_to(G.mean(axis=0), G.shape))
     assert np.all(np.abs(share - (1 - np.arange(1, 7) / 6)) < 4 * error) and error.max() < 0.05
 
 
 def test_the_error_is_the_scatter_of_repetitions():
     g, G = flips()
     mean = np.broadcast_to(G.mean(axis=0), G.shape)
-    parts = [baselines.kept(*(values[:, i::50] for values in (g, G, mean))) for i in range(50)]
+    parts = [kept_gradient.kept(*(values[:, i::50] for values in (g, G, mean))) for i in range(50)]
     scatter = np.std([part.share for part in parts], axis=0)
     np.testing.assert_allclose(scatter, np.mean([part.error for part in parts], axis=0), rtol=0.35)
 
 
 def test_what_comes_after_an_end_does_not_count():
     g, G = flips()
-    kept = baselines.kept(g, G, 0.5 * G**2)
+    kept = kept_gradient.kept(g, G, 0.5 * G**2)
     padded = [np.hstack([values, np.full((6, 9), np.nan)]) for values in (g, G, 0.5 * G**2)]
-    np.testing.assert_allclose(baselines.kept(*padded), kept)
+    np.testing.assert_allclose(kept_gradient.kept(*padded), kept)
 
 
 def test_columns_stand_side_by_side():
-    table = baselines.columns([np.array([1.0, 2.0, 3.0]), np.array([4.0])], keep=2)
+    table = kept_gradient.columns([np.array([1.0, 2.0, 3.0]), np.array([4.0])], keep=2)
     np.testing.assert_array_equal(table, [[1, 4], [2, np.nan]])
 
 
@@ -125,34 +125,34 @@ EARLIER = [np.array([3.0, 2.0, 1.0]), np.array([2.0, 1.0])]
 RETURNS = np.array([4.0, 3.0, 2.0, 1.0])
 
 
-@pytest.mark.parametrize("kind", [kind for kind in baselines.KINDS if kind != baselines.PRIOR])
+@pytest.mark.parametrize("kind", [kind for kind in kept_gradient.KINDS if kind != kept_gradient.PRIOR])
 def test_a_centre_is_what_the_normalizer_subtracts(kind):
-    warm = baselines.warmed_up("CartPole-v1", EARLIER)[kind]
+    warm = kept_gradient.warmed_up("CartPole-v1", EARLIER)[kind]
     before = warm.state_dict()
-    centre = baselines.centres(warm, RETURNS)
+    centre = kept_gradient.centres(warm, RETURNS)
     assert centre.shape == RETURNS.shape and warm.state_dict() == before
-    assert len({tuple(baselines.centres(warm, RETURNS)) for _ in range(2)}) == 1
+    assert len({tuple(kept_gradient.centres(warm, RETURNS)) for _ in range(2)}) == 1
     np.testing.assert_allclose(warm(RETURNS), (RETURNS - centre) / warm_scale(kind))
 
 
 def warm_scale(kind):
-    return baselines.warmed_up("CartPole-v1", EARLIER)[kind].learn(RETURNS).scale
+    return kept_gradient.warmed_up("CartPole-v1", EARLIER)[kind].learn(RETURNS).scale
 
 
 def test_the_prior_is_what_the_filter_believed_before():
-    warm = baselines.warmed_up("LunarLander-v3", EARLIER)
+    warm = kept_gradient.warmed_up("LunarLander-v3", EARLIER)
     streamed = normalizers.make("kscore", Q=1e-2, R=1.0)
     for returns in EARLIER:
         streamed(returns)
-    assert list(warm) == list(baselines.KINDS) and warm["kscore"].state_dict() == streamed.state_dict()
-    np.testing.assert_array_equal(baselines.centres(warm[baselines.PRIOR], RETURNS), np.full(4, streamed.x))
+    assert list(warm) == list(kept_gradient.KINDS) and warm["kscore"].state_dict() == streamed.state_dict()
+    np.testing.assert_array_equal(kept_gradient.centres(warm[kept_gradient.PRIOR], RETURNS), np.full(4, streamed.x))
 
 
 # What is recorded
 
 
 def test_the_lander_is_played_as_told():
-    (slopes,), (returns,) = baselines.lander(1, seed=3)
+    (slopes,), (returns,) = kept_gradient.lander(1, seed=3)
     env, actions = gym.make("LunarLander-v3"), rng(3).integers(4, size=1000)
     env.reset(seed=3)
     observation, rewards, expected, done = env.reset()[0], [], [], False
@@ -167,15 +167,14 @@ def test_the_lander_is_played_as_told():
     np.testing.assert_allclose(returns[:-1], rewards[:-1] + 0.99 * returns[1:])
 
 
-def test_the_record_is_written_and_read(tmp_path):
-    baselines.record(tmp_path / "kept.csv", episodes=6, seed=1, keep=5)
-    table = pd.read_csv(tmp_path / "kept.csv")
-    assert list(table.kind.unique()) == list(baselines.KINDS) and set(table.episodes) == {6}
+def test_every_kind_is_measured_at_every_step():
+    table = kept_gradient.measured(episodes=6, seed=1, keep=5)
+    assert list(table.kind.unique()) == list(kept_gradient.KINDS) and set(table.episodes) == {6}
     assert table.groupby("kind").step.apply(list).map(lambda steps: steps == list(range(5))).all()
-    assert (table[table.kind == baselines.PRIOR].share == 1).all()
+    assert (table[table.kind == kept_gradient.PRIOR].share == 1).all()
 
 
 def test_what_stands_in_the_data_is_such_a_record():
     table = pd.read_csv(DATA / "kept_gradient.csv")
-    assert list(table.kind.unique()) == list(baselines.KINDS) and list(table.step.unique()) == list(range(51))
+    assert list(table.kind.unique()) == list(kept_gradient.KINDS) and list(table.step.unique()) == list(range(51))
     assert table.episodes.unique().tolist() == [30_000] and table.error.max() < 0.2

@@ -1,4 +1,4 @@
-"""How well a centre follows: where the answer is known in closed form, and on CartPole."""
+"""How well a centre follows: where the answer is known in closed form, on CartPole, and as it was recorded."""
 
 import dataclasses
 
@@ -6,9 +6,12 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from kscore import normalizers
+from kscore import normalizers, study
+from kscore.labs import centre_error
+from kscore.labs.centre_error import COLUMNS, follow
+from kscore.project import ARCHIVE
 from kscore.rl import RunConfig, environments, train
-from kscore.rl.tracking import COLUMNS, follow
+from kscore.study import plan
 
 
 class Steady(gym.Env):
@@ -160,3 +163,57 @@ def test_what_is_expected_of_a_first_policy_is_what_it_earns_on_average():
 def test_what_cannot_be_followed_is_refused_in_a_sentence(change, settings, sentence):
     with pytest.raises(ValueError, match=sentence):
         follow(steady(**change), 0, **settings)
+
+
+# What is recorded
+
+TABLE = centre_error.read()
+
+
+def test_every_run_is_there_with_every_arm_at_every_tenth_episode():
+    assert set(TABLE.groupby(["condition", "seed"]).groups) == {
+        (condition, seed) for condition in centre_error.CONDITIONS for seed in centre_error.SEEDS
+    }
+    for _, rows in TABLE.groupby(["condition", "seed"]):
+        episodes = sorted(set(rows.episode))
+        assert episodes == list(range(10, 10 * len(episodes) + 10, 10))
+        assert len(rows) == len(episodes) * len(centre_error.ARMS) and set(rows.arm) == set(centre_error.ARMS)
+    assert np.isfinite(TABLE[["centre", "expected", "standard_error"]].to_numpy()).all()
+
+
+@pytest.mark.parametrize(
+    ("condition", "part"),
+    [
+        ("clean", "fair_actor_critic"),
+        ("noise 3", "disturbed_actor_critic_noise"),
+        ("times 10", "disturbed_actor_critic_shift"),
+        ("swap", "disturbed_actor_critic_swap"),
+    ],
+)
+def test_the_runs_that_were_followed_are_those_of_the_archive(condition, part):
+    """They are as long as the recorded runs of the running Z-Score under that condition."""
+    found = plan.part(part)
+    runs = study.recorded(found.configs, centre_error.SEEDS, ARCHIVE / found.file)
+    own = runs[runs.arm == ("running" if condition == "clean" else f"running, {condition}")].set_index("seed")
+    last = TABLE[TABLE.condition == condition].groupby("seed").episode.max()
+    assert (own.episodes // 10 * 10 == last).all() and len(own) == len(last)
+
+
+def test_rewards_times_ten_are_what_there_is_to_follow():
+    rows = TABLE[(TABLE.condition == "times 10") & (TABLE.arm == "zscore")]
+    before, after = (rows[rows.episode <= 50].expected, rows[rows.episode > 50].expected)
+    assert after.min() > 3 * before.max() > 0
+
+
+def test_a_run_is_followed_again_just_as_it_was_recorded():
+    seed = min(centre_error.SEEDS, key=lambda s: TABLE[(TABLE.condition == "clean") & (TABLE.seed == s)].episode.max())
+    rows = centre_error.followed("clean", seed)["rows"]
+    own = TABLE[(TABLE.condition == "clean") & (TABLE.seed == seed)]
+    for name, values in rows.items():
+        assert list(values) == list(own[name])
+
+
+def test_the_plan_is_balanced_by_seeds():
+    planned, block = centre_error.planned(), len(centre_error.CONDITIONS)
+    assert len(planned) == len(set(planned)) == 10 * block
+    assert {seed for _, seed in planned[:block]} == {centre_error.SEEDS[0]}

@@ -1,0 +1,69 @@
+"""How a lab records the runs behind its page: a file of JSON lines in data/, which that lab alone appends to.
+
+    python -m kscore.labs.digit_addition
+
+trains what data/sums.jsonl lacks. A path after the command names another file, anywhere but in the project's data.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor
+from contextlib import nullcontext, suppress
+from dataclasses import asdict, is_dataclass
+from pathlib import Path
+
+import orjson
+
+from kscore import journal, progress
+from kscore.project import located
+from kscore.study import store, workers
+
+
+def place(own: Path, named: Sequence[str] = ()) -> Path:
+    """Return where a lab may write: its own file, or the one that is named, unless that is recorded by another."""
+    if len(named) > 1:
+        raise ValueError(f"one file may be named, got {' '.join(named)}")
+    if not named or located(named[0]).resolve() == own.resolve():
+        return own
+    return store.check_own(named[0])
+
+
+def record(
+    path: Path,
+    planned: Iterable[tuple[object, int]],
+    train: Callable[[object, int], dict],
+    field: str = "config",
+    executor: Executor | None = None,
+) -> None:
+    """Train what a file lacks of (setting, seed), in this order, and append what `train` returns of each.
+
+    A line says in `field` what its setting was, and in "seed" its seed. Without an `executor`, spawned processes, one
+    a core, do the work.
+    """
+    there = {_key(line[field], line["seed"]) for line in _whole(path)}
+    missing = [(setting, seed) for setting, seed in planned if _key(setting, seed) not in there]
+    journal.prepare(path)
+    lent = workers.processes() if executor is None else nullcontext(executor)
+    with progress.of(len(missing), "run", "recording") as done, lent as pool:
+        for line in pool.map(train, *zip(*missing, strict=True)) if missing else ():
+            journal.append(path, line)
+            done()
+
+
+def lines(path: Path) -> list[dict]:
+    """Return the lines of a file of recorded runs, which must hold some."""
+    found = [*_whole(path)]
+    if not found:
+        raise ValueError(f"path must be a file of recorded runs, got {path}, which holds none")
+    return found
+
+
+def _whole(path: Path) -> Iterator[dict]:
+    """Yield what the lines say; one that an interruption has torn is passed over, and its run is done again."""
+    for line in journal.lines(journal.file(path, "path")):
+        with suppress(orjson.JSONDecodeError):
+            yield orjson.loads(line)
+
+
+def _key(setting: object, seed: int) -> tuple[bytes, int]:
+    plain = asdict(setting) if is_dataclass(setting) else setting
+    return orjson.dumps(plain, option=orjson.OPT_SORT_KEYS), seed
