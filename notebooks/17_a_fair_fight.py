@@ -1553,7 +1553,8 @@ def lunar_row(learner: str) -> str:
     found = analysis.compare(lunar[learner], best, reference)
     setting = setting_told(contenders.LUNAR_OWN[learner][best])
     return (f"| LunarLander, {learners[learner]} | {spoken[best]}, rate {setting} "
-            f"| {found.factor:.2f} | not asked | {elsewhere(learner, best)} | not run |")
+            f"| {found.factor:.2f} | not asked | {elsewhere(learner, best)} | not run |"
+            )
 
 # %% tags=["block:choice", "hide-input"]
 Markdown(
@@ -1562,9 +1563,9 @@ Markdown(
     "|---|---|---|---|---|---|\n"
     + "\n".join([*(cartpole_row(*pair) for pair in learners.items()),
                  *map(lunar_row, lunar)])
-    + "\n\nWith REINFORCE the leads are the learning rate's. The running Z-Score has the "
-    "rate 0.003, which the tuning seeds preferred by a few episodes; compared at one "
-    "rate, the filter of episodes and the fading mean and scale have "
+    + "\n\nWith REINFORCE the leads are the learning rate's. The running Z-Score has "
+    "the rate 0.003, which the tuning seeds preferred by a few episodes; compared at "
+    "one rate, the filter of episodes and the fading mean and scale have "
     + ", and ".join(
         f"{filled[where, 'filter over running']:.2f} and "
         f"{filled[where, 'fading over running']:.2f} at "
