@@ -21,7 +21,7 @@ FIRST = ["checks", "project", "journal", "progress", "console", "provenance"]
 ROOMS = {
     "filters": ["level", "noise", "slope"],
     "normalizers": ["base", "steps", "episodes", "parts", "relatives", "groups"],
-    "wrappers": ["scaling", "gymnasium", "sb3"],
+    "wrappers": ["states", "memory", "returns", "scaling", "gymnasium", "sb3_buffers", "sb3"],
     "rl": [
         "environments",
         "disturbances",
