@@ -14,17 +14,18 @@ TEST_READY := $(VENV)/.installed-test
 BENCH_READY := $(VENV)/.installed-bench
 CHAPTERS := $(wildcard notebooks/*.py)
 
-.PHONY: help run test lab student sync publish report study book slides lint bench clean
+.PHONY: help run test lab student sync publish report study book slides play play-offline lint bench clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: $(NOTEBOOKS_READY)  ## execute every chapter and build a site of them, build/index.html
 	@$(BIN)/python -m kscore run
 
 test: $(TEST_READY)  ## run the tests: code, chapters, exercises, book and slides
 	@$(MAKE) --no-print-directory lint book slides
+	@$(MAKE) --no-print-directory play-offline || echo "Its tests in a browser will be skipped."
 	@$(BIN)/python -m pytest
 
 lab: $(NOTEBOOKS_READY)  ## open the chapters in JupyterLab (options: make lab ARGS="--no-browser")
@@ -60,9 +61,15 @@ slides: $(NOTEBOOKS_READY)  ## make the slides of the lectures, build/slides/ind
 	@$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -b revealjs docs/slides build/slides
 	@echo "The slides are there; open build/slides/index.html"
 
+play: $(TEST_READY)  ## build the page that trains, build/play; it loads Python from the network when it is opened
+	@$(BIN)/python play/build.py
+
+play-offline: $(TEST_READY)  ## the same with Python in it, 16 MB, so that it needs no network
+	@$(BIN)/python play/build.py --offline
+
 lint: $(TEST_READY)  ## check the code and its layout with ruff
 	@$(BIN)/ruff check .
-	@$(BIN)/ruff format --check kscore tests
+	@$(BIN)/ruff format --check kscore tests play
 
 bench: $(BENCH_READY)  ## measure speed side by side with peers, as ratios
 	@worst=0; for part in filter training batch wrapper; do $(BIN)/python benchmarks/$${part}_speed.py || worst=1; done; exit $$worst

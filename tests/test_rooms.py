@@ -17,11 +17,11 @@ PACKAGE = Path(kscore.__file__).parent
 
 # Rooms, and inside them modules, each of which may use what stands before it. A package's own `__init__` stands after
 # all of its modules: those that look at it would look at what is built on them.
-FIRST = ["checks", "project", "paths", "journal", "progress", "console", "provenance"]
+FIRST = ["checks", "project", "journal", "progress", "console", "provenance"]
 ROOMS = {
     "filters": ["level", "noise", "slope"],
     "normalizers": ["base", "steps", "episodes", "parts", "relatives", "groups"],
-    "wrappers": ["states", "memory", "returns", "scaling", "gymnasium", "sb3_buffers", "sb3"],
+    "wrappers": ["scaling", "gymnasium", "sb3"],
     "rl": [
         "environments",
         "disturbances",
@@ -188,7 +188,7 @@ def pages_of(lab):
     }
 
 
-@pytest.mark.parametrize("lab", [name for name in LABS if name != "recording"])
+@pytest.mark.parametrize("lab", [name for name in LABS if name not in {"recording", "play"}])  # play has its own page
 def test_a_lab_serves_one_page_or_two_and_names_them(lab):
     found = pages_of(lab)
     opening = ast.get_docstring(ast.parse(SOURCES[f"kscore.labs.{lab}"].read_text("utf-8"))).partition("\n\n")[0]
@@ -268,7 +268,7 @@ def references(path):
 
 USERS = [
     references(path)
-    for folder in (PACKAGE, NOTEBOOKS, ROOT / "docs", ROOT / "benchmarks")
+    for folder in (PACKAGE, NOTEBOOKS, ROOT / "docs", ROOT / "benchmarks", ROOT / "play")
     for path in folder.rglob("*.py")
 ]
 PROSE = "".join(
@@ -277,6 +277,7 @@ PROSE = "".join(
         ROOT / "Makefile",
         ROOT / "data/PLAN.md",
         *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / "play").rglob("*.js"),
     ]
 )
 

@@ -14,9 +14,10 @@ from typing import NamedTuple
 
 import psutil
 
-from kscore import journal, paths, provenance
+from kscore import journal, provenance
 from kscore.chapters import notebooks
-from kscore.paths import STATUS
+
+STATUS = "status.jsonl"
 
 
 class Task(NamedTuple):
@@ -51,7 +52,7 @@ class StatusFile:
     """The record of what was begun and how it ended, in one folder; whole lines only, also from several runners."""
 
     def __init__(self, out: Path) -> None:
-        self.path = _file(paths.folder("out", out))
+        self.path = _file(out)
         journal.prepare(self.path)  # fails here, before anything runs, if the folder cannot be written to
 
     def begin(self, task: Task) -> dict:

@@ -12,6 +12,7 @@ condition; every tenth episode has a row for each arm.
 """
 
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import product
@@ -130,4 +131,4 @@ def followed(condition: str, seed: int) -> dict:
 
 
 if __name__ == "__main__":
-    recording.record(recording.asked(PATH), planned(), followed, "condition")
+    recording.record(recording.place(PATH, sys.argv[1:]), planned(), followed, "condition")
