@@ -95,7 +95,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar=("NAME", "VALUE"),
         help="set a parameter in every chosen chapter (may be repeated)",
     )
-    run.add_argument("-f", "--file", type=Path, help="YAML file of parameters: names to values, or chapters to such")
+    run.add_argument("-f", "--file", type=_path, help="YAML file of parameters: names to values, or chapters to such")
     run.add_argument(
         "--sweep",
         action="append",
@@ -110,7 +110,7 @@ def _parser() -> argparse.ArgumentParser:
         default=os.cpu_count(),
         help="how many chapters to execute at once (default: one a core)",
     )
-    run.add_argument("--out", type=Path, help="folder for the results (default: build, or build/PROFILE)")
+    run.add_argument("--out", type=_path, help="folder for the results (default: build, or build/PROFILE)")
     run.add_argument("--timeout", type=_positive(float), metavar="SECONDS", help="time that a whole chapter may take")
     run.add_argument("--resume", action="store_true", help="do only what is missing or did not end well")
     run.add_argument("--no-pages", action="store_true", help="leave the site as it is; the notebooks are executed")
@@ -131,7 +131,7 @@ def _parser() -> argparse.ArgumentParser:
     where = study.add_mutually_exclusive_group()
     where.add_argument(
         "--store",
-        type=Path,
+        type=_path,
         help="folder of your own for what the archive lacks, from the project's root (default: build/runs)",
     )
     where.add_argument("--record", action="store_true", help="append to the archive itself, data/runs")
@@ -139,17 +139,19 @@ def _parser() -> argparse.ArgumentParser:
 
     publish = command("publish", _publish, "copy the outputs of the last run into the chapters")
     takes_chapters(publish)
-    publish.add_argument("--from", dest="out", type=Path, default=BUILD, help="where the run wrote to (default: build)")
+    publish.add_argument(
+        "--from", dest="out", type=_path, default=BUILD, help="where the run wrote to (default: build)"
+    )
 
     report = command("report", _report, "execute the replication report and write it as one printable file")
-    report.add_argument("--out", type=Path, default=BUILD, help="folder for the result (default: build)")
+    report.add_argument("--out", type=_path, default=BUILD, help="folder for the result (default: build)")
 
     course = command("course", None, "write student copies of the chapters, and check them once they are filled in")
     course = course.add_subparsers(required=True, metavar="command")
     student = command(
         "course student", _student, "write student copies, without solutions and hidden tests", among=course
     )
-    student.add_argument("out", type=Path, help="folder for the copies")
+    student.add_argument("out", type=_path, help="folder for the copies")
     takes_chapters(student)
     student.add_argument(
         "--keep",
@@ -168,7 +170,7 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument(
         "copies",
         nargs="+",
-        type=Path,
+        type=_path,
         metavar="file",
         help="a filled-in student copy, or a folder with copies in it, one folder per student for example",
     )
@@ -178,7 +180,7 @@ def _parser() -> argparse.ArgumentParser:
         default=os.cpu_count(),
         help="how many copies to judge at once (default: one per core)",
     )
-    check.add_argument("--csv", type=Path, metavar="FILE", help="write a row for each copy and exercise into this file")
+    check.add_argument("--csv", type=_path, metavar="FILE", help="write a row for each copy and exercise here")
     check.add_argument(
         "--timeout",
         type=_positive(int),
@@ -188,8 +190,18 @@ def _parser() -> argparse.ArgumentParser:
     )
 
     status = command("status", _status, "show how the chapters of a folder last ran")
-    status.add_argument("--out", type=Path, default=BUILD, help="the folder (default: build)")
+    status.add_argument("--out", type=_path, default=BUILD, help="the folder (default: build)")
     return parser
+
+
+def _path(text: str) -> Path:
+    """Read the path of a file or a folder; `~` is somebody's home, which a shell does not always spell out."""
+    try:
+        if not text.strip():
+            raise RuntimeError
+        return Path(text).expanduser()
+    except RuntimeError:
+        raise argparse.ArgumentTypeError(f"must be the path of a file or a folder, got {text!r}") from None
 
 
 def _positive(kind: type) -> callable:
@@ -413,7 +425,7 @@ def _report(options: argparse.Namespace) -> int:
 def _student(options: argparse.Namespace) -> int:
     from kscore.chapters import course
 
-    written = course.student(options.out, options.chapters, options.keep)
+    written = course.student(options.out.absolute(), options.chapters, options.keep)
     console.say(f"written into {options.out}: " + (", ".join(path.stem for path in written) or "nothing"))
     return 0
 
@@ -422,7 +434,7 @@ def _check(options: argparse.Namespace) -> int:
     """Print the points, of one copy or of a class; 0 if every copy could be judged."""
     from kscore.chapters import course, marking
 
-    place = options.csv and marking.check_place(options.csv)
+    place = options.csv and marking.check_place(options.csv.absolute())
     paths = marking.found(options.copies)
     progress = console.Progress(len(paths))
     copies = marking.check(

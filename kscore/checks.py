@@ -130,3 +130,11 @@ def outside(name: str, value: str, base: type) -> type:
     if not (isinstance(found, type) and issubclass(found, base)):
         raise ValueError(f"{name} must name a subclass of {base.__module__}.{base.__qualname__}, got {value!r}")
     return found
+
+
+def needs(room: str, library: str, extra: str) -> ImportError:
+    """Return the error of a room whose library is missing, with the line that installs it from a checkout."""
+    return ImportError(
+        f"{room} needs {library}, which is not installed; in a checkout of this collection, with its extra {extra!r}: "
+        f"pip install -c constraints.txt -e '.[{extra}]'"
+    )

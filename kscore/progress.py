@@ -11,7 +11,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from kscore import paths
+
 NOTE = "KSCORE_PROGRESS"
+LONGEST = 10_000  # bytes of a note
 OFTEN = 30.0  # seconds between two lines where there is no terminal
 
 
@@ -48,9 +51,23 @@ def say(words: str) -> None:
 
 def _leave_note(words: str | None) -> None:
     """Leave it for whoever supervises; None when there is nothing more to say."""
-    if place := os.environ.get(NOTE):
+    place = os.environ.get(NOTE)
+    if place and _is_for_notes(place):
         with suppress(OSError):
             Path(place).write_text(json.dumps(words), encoding="utf-8")
+
+
+def _is_for_notes(place: str) -> bool:
+    """Say whether a note can be left at a place: outside of the project, and over nothing but an earlier note."""
+    try:
+        path = paths.place(NOTE, place)
+        return not path.exists() or path.stat().st_size < LONGEST and isinstance(_read(path), str | None)
+    except (OSError, ValueError):
+        return False
+
+
+def _read(path: Path) -> object:
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def _on_a_terminal() -> bool:

@@ -30,7 +30,10 @@ def need_checkout(what: str) -> None:
 
 def located(path: str | Path) -> Path:
     """Return a path; a relative one is meant from the project's root, or outside of a checkout from here."""
-    return (ROOT if is_checkout() else Path.cwd()) / path
+    try:
+        return (ROOT if is_checkout() else Path.cwd()) / Path(path).expanduser()
+    except RuntimeError:  # there is no such user
+        raise ValueError(f"~ must be the home of a user of this machine, got {path}") from None
 
 
 def shown(path: Path) -> str:

@@ -15,8 +15,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from kscore import __main__
-from kscore.chapters import notebooks, parameters
+from kscore import __main__, project
+from kscore.chapters import notebooks, parameters, status
 
 PROFILES = "[quick.00_good]\nsize = 2\n\n[full.00_good]\nsize = 9\n"
 
@@ -44,16 +44,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def collection(tmp_path, monkeypatch) -> Path:
-    """An empty folder in place of the real chapters, with profiles."""
+    """An empty folder in place of the real chapters, with profiles; what they are executed into may lie beside it."""
     from kscore.chapters import pages
 
     folder = tmp_path / "notebooks"
     folder.mkdir()
+    (tmp_path / status.STATUS).touch()
     (folder / "profiles.toml").write_text(PROFILES)
     monkeypatch.setattr(notebooks, "NOTEBOOKS", folder)
     monkeypatch.setattr(parameters, "PROFILES", folder / "profiles.toml")
     monkeypatch.setattr(pages, "FIGURES", folder / "figures")
     monkeypatch.setattr(__main__, "BUILD", tmp_path / "build")
+    monkeypatch.setattr(project, "BUILD", tmp_path / "build")
     return folder
 
 

@@ -83,7 +83,7 @@ def without_seconds(records):
         {
             name: value.tolist() if name.endswith("returns") else value
             for name, value in fields(record).items()
-            if name != "seconds"
+            if name not in ("seconds", "cpu_seconds")
         }
         for record in sorted(records, key=lambda some: some.key)
     ]

@@ -15,7 +15,7 @@ from kscore import __main__, project, study
 from kscore.__main__ import main
 from kscore.chapters.status import latest
 from kscore.project import ROOT
-from kscore.study import plan, store
+from kscore.study import plan
 
 # Chapters
 
@@ -80,7 +80,7 @@ def test_a_chapter_leaves_the_checkout_alone_however_it_ends(git, tmp_path, desc
 def folders(tmp_path, monkeypatch):
     """An empty project, with an archive of its own, and with a plan of three small parts, trained in this process."""
     monkeypatch.setattr(project, "ROOT", tmp_path)
-    for module in (__main__, store, importlib.import_module("kscore.study.running")):
+    for module in (__main__, importlib.import_module("kscore.study.running")):
         monkeypatch.setattr(module, "ARCHIVE", tmp_path / "data" / "runs")
     monkeypatch.setattr(project, "is_checkout", lambda: True)
     monkeypatch.setattr(study, "processes", lambda *_: contextlib.nullcontext(InProcess()))

@@ -90,6 +90,7 @@ def test_the_command_goes_on_with_the_other_parts_and_ends_in_failure(stormy, tm
             "calm": plan.Declared((5,), plan.Seeds(0, 1), lambda: {"only": calm}),
         },
     )
+    monkeypatch.setattr(plan, "OUTCOMES", {})
     own = tmp_path / "own"
     assert main(["study", "--store", str(own)]) == 1
     told = capsys.readouterr()
@@ -101,13 +102,13 @@ def test_the_command_goes_on_with_the_other_parts_and_ends_in_failure(stormy, tm
 
 
 def test_a_failed_run_is_a_whole_record(stormy):
-    made = records.Record.of(records.failed(stormy, 3, "it broke", 0.5))
+    made = records.Record.of(records.failed(stormy, 3, "it broke", 0.5, 0.25))
     assert (made.status, made.reason, made.key) == ("failed", "it broke", records.key(stormy, 3))
     assert store.read("/nowhere/at/all.jsonl").records == []
 
 
 @pytest.mark.parametrize("reason", ["\ud800 broke", "\x1b[2J\n\x00", "λ"])
 def test_whatever_a_failure_says_its_record_can_be_read(stormy, tmp_path, reason):
-    store.append(tmp_path / "runs.jsonl", records.failed(stormy, 3, reason, 0.5))
+    store.append(tmp_path / "runs.jsonl", records.failed(stormy, 3, reason, 0.5, 0.25))
     read = store.read(tmp_path / "runs.jsonl")
     assert read.damaged == 0 and [record.status for record in read.records] == ["failed"]

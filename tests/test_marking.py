@@ -247,11 +247,12 @@ def test_what_somebody_wrote_stays_in_its_cell(chapter, tmp_path):
 
 def test_a_file_that_cannot_be_written_leaves_the_old_one(judge, tmp_path, capsys, monkeypatch):
     folder, place = hand_in(tmp_path / "in", s001=["", "", ""]), tmp_path / "points.csv"
-    place.write_text("as it was")
+    marking.write_csv([], place)
+    before = place.read_text()
     monkeypatch.setattr(marking, "_rows", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
     assert checked(folder, "--csv", place) == 1
     assert "No space left" in capsys.readouterr().err
-    assert place.read_text() == "as it was" and not list(tmp_path.glob("*.new"))
+    assert place.read_text() == before and not list(tmp_path.glob(".points.csv.*"))
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import dataclasses
 import json
 from concurrent.futures import ThreadPoolExecutor
 
+import pandas as pd
 import pytest
 
 from kscore.labs import centre_error, digit_addition, recording, sb3_study
@@ -103,8 +104,19 @@ def test_a_lab_writes_to_its_own_file_or_to_one_that_is_nobodys(tmp_path):
 
 @pytest.mark.parametrize("named", [DATA / "sb3.jsonl", ARCHIVE / "cartpole_ppo.jsonl", ARCHIVE / "new.jsonl", DATA])
 def test_a_lab_writes_into_no_other_record(named):
-    with pytest.raises(ValueError, match="^store must .*got "):
+    with pytest.raises(ValueError, match="^path must .*got "):
         recording.place(DATA / "sums.jsonl", [str(named)])
+
+
+def test_a_lab_goes_on_with_a_file_of_its_kind_and_leaves_others_alone(path, monkeypatch, capsys):
+    recorded(path)
+    assert recording.place(DATA / "sums.jsonl", [str(path)]) == path
+    path.write_text("a,b\n")
+    monkeypatch.setattr("sys.argv", ["lab", str(path)])
+    with pytest.raises(SystemExit, match="^path must be a new file, or one that kscore wrote, got "):
+        recording.asked(DATA / "sums.jsonl")
+    recording.write(path, ["a", "b"], lambda: pd.DataFrame({"a": [1], "b": [2]}))
+    assert path.read_text() == "a,b\n1,2\n"
 
 
 def test_one_file_is_enough():

@@ -157,7 +157,7 @@ def test_a_corrupted_middle_line_is_counted_and_its_run_done_again(store, whole,
 @pytest.mark.parametrize(
     "path",
     [
-        *((field.name,) for field in dataclasses.fields(Record)),
+        *((field.name,) for field in dataclasses.fields(Record) if field.name != "cpu_seconds"),
         ("solved_at", "evaluation"),
         ("solved_at", "training"),
         *(("config", name) for name in sorted(records.FIRST_SETTINGS)),
@@ -168,6 +168,12 @@ def test_a_corrupted_middle_line_is_counted_and_its_run_done_again(store, whole,
 def test_a_record_that_lacks_something_is_damaged(whole, path):
     with pytest.raises(Unusable, match="^damaged$"):
         Record.parse(without(whole[2], *path))
+
+
+def test_older_records_do_not_say_their_processor_time(whole):
+    line = json.loads(whole[2])
+    assert Record.parse(whole[2]).cpu_seconds == line.pop("cpu_seconds") > 0
+    assert Record.parse(json.dumps(line).encode()).cpu_seconds is None
 
 
 WRONG = {
@@ -185,6 +191,7 @@ WRONG = {
         {"evaluation": "3", "training": None},
     ],
     "seconds": [None, "1", True, -0.5, [1.0]],
+    "cpu_seconds": ["1", True, -0.5, [1.0]],
     "config": [None, [], "text", {}],
 } | {count: ["3", 3.0, -1, None, True, [3]] for count in ("episodes", "train_steps", "eval_steps", "steps")}
 WRONG["eval_returns"] = WRONG["train_returns"]

@@ -17,11 +17,11 @@ PACKAGE = Path(kscore.__file__).parent
 
 # Rooms, and inside them modules, each of which may use what stands before it. A package's own `__init__` stands after
 # all of its modules: those that look at it would look at what is built on them.
-FIRST = ["checks", "project", "journal", "progress", "console", "provenance"]
+FIRST = ["checks", "project", "paths", "journal", "progress", "console", "provenance"]
 ROOMS = {
     "filters": ["level", "noise", "slope"],
     "normalizers": ["base", "steps", "episodes", "parts", "relatives", "groups"],
-    "wrappers": ["scaling", "gymnasium", "sb3"],
+    "wrappers": ["states", "memory", "returns", "scaling", "gymnasium", "sb3_buffers", "sb3"],
     "rl": [
         "environments",
         "disturbances",

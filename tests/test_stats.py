@@ -559,6 +559,25 @@ def test_the_bootstrap_repeats_for_a_seed():
     assert first == again and first != other and first.estimate == other.estimate
 
 
+def test_the_bootstrap_draws_once_for_each_number_of_runs(monkeypatch):
+    stats._resamples.cache_clear()
+    first = stats.bootstrap(mean_of(PLACEBO.time), 21, draws=200)
+    monkeypatch.setattr(np.random, "default_rng", None)
+    assert stats.bootstrap(mean_of(PLACEBO.time), 21, draws=200) == first
+    for other in ({"n": 20}, {"draws": 201}, {"seed": 1}):
+        with pytest.raises(TypeError):
+            stats.bootstrap(mean_of(PLACEBO.time), **{"n": 21, "draws": 200} | other)
+
+
+def test_nobody_can_change_what_the_bootstrap_has_drawn():
+    def spoil(weights):
+        weights *= 2
+        return weights.sum(axis=-1)
+
+    with pytest.raises(ValueError, match="read-only"):
+        stats.bootstrap(spoil, 21, draws=200)
+
+
 def test_the_bootstrap_takes_infinite_medians():
     interval = stats.bootstrap(lambda w: stats.median(times("1 2 3 9+ 9+ 9+"), w), 6, draws=500)
     assert interval.estimate == 3 and interval.low < 3 and interval.high == math.inf

@@ -5,14 +5,18 @@ import fcntl
 import json
 import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 import threading
 import warnings
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 
+import psutil
 import pytest
 import small_runs
+from conftest import PATIENCE, eventually
 from small_runs import ARMS, SEEDS, InProcess, key_of, run, tiny, without_seconds
 
 from kscore import journal, project, study
@@ -208,10 +212,92 @@ def test_spawned_processes_use_one_thread_each_and_the_setting_is_put_back(monke
     monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "7")
     if threads is None:
         monkeypatch.delenv("OMP_NUM_THREADS")
-    with pytest.raises(KeyboardInterrupt), study.processes():  # nothing is submitted, so no process starts
-        assert os.environ["OMP_NUM_THREADS"] == "1" and os.environ["MALLOC_TRIM_THRESHOLD_"] == "131072"
-        raise KeyboardInterrupt
-    assert os.environ.get("OMP_NUM_THREADS") == threads and os.environ["MALLOC_TRIM_THRESHOLD_"] == "7"
+    with study.processes(1) as pool:
+        futures = [pool.submit(os.getenv, name) for name in ("OMP_NUM_THREADS", "MALLOC_TRIM_THRESHOLD_")]
+        assert os.environ.get("OMP_NUM_THREADS") == threads and os.environ["MALLOC_TRIM_THRESHOLD_"] == "7"
+        assert [future.result() for future in futures] == ["1", "131072"]
+
+
+@pytest.fixture
+def staying(monkeypatch):
+    """Processes that no other test has had, and that are gone afterwards."""
+    lent = workers._Staying()
+    monkeypatch.setattr(workers, "_staying", lent)
+    yield lent
+    lent.held.close()
+
+
+def pid_of(pool):
+    return pool.submit(os.getpid).result()
+
+
+def test_studies_that_follow_each_other_share_their_processes(store, staying, monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    with study.processes() as pool:
+        first = pid_of(pool)
+    for seed in SEEDS[:2]:
+        study.run(ARMS, [seed], store, progress=False)
+    with study.processes() as pool:
+        assert pid_of(pool) == first
+        with study.processes() as inner, study.processes(1) as own:
+            assert len({first, pid_of(inner), pid_of(own)}) == 3, "whoever has them in use need not share them"
+    assert stored_keys(store) == keys(seeds=SEEDS[:2])
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+def test_what_ends_a_study_early_ends_its_processes_and_the_next_one_has_others(store, staying, monkeypatch, error):
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    with pytest.raises(error), study.processes() as pool:
+        first = pid_of(pool)
+        raise error
+    assert not psutil.pid_exists(first)
+    study.run(ARMS, [0], store, progress=False)
+    assert stored_keys(store) == keys(seeds=[0])
+
+
+def test_a_process_that_dies_takes_no_later_study_with_it(store, staying, monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    with pytest.raises(BrokenProcessPool), study.processes() as pool:
+        os.kill(pid_of(pool), signal.SIGKILL)
+        pid_of(pool)
+    study.run(ARMS, [0], store, progress=False)
+    assert stored_keys(store) == keys(seeds=[0])
+
+
+@pytest.mark.parametrize(
+    "change", [{"normalizer": {"name": "outside:Watching"}}, {"env": "outside:Line-v0"}, {"head": "outside:Reluctant"}]
+)
+def test_code_that_may_have_been_edited_gets_new_processes(change, monkeypatch):
+    asked = []
+    monkeypatch.setattr(workers, "processes", asked.append)
+    for config in (tiny(), tiny(env="kscore.rl.tasks:Bandit-v0"), tiny(**change)):
+        workers._lent(None, [(config, 0), (config, 1)])
+    assert asked == [None, None, os.cpu_count()]
+
+
+ENDING = """
+import os, sys, signal
+from small_runs import tiny
+from kscore import study
+if __name__ == "__main__":
+    study.run([tiny()], [0, 1], sys.argv[1], progress=False)
+    print("done", flush=True)
+    if sys.argv[2] == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("how", ["ended", "killed"])
+def test_processes_that_stay_end_with_the_one_that_has_them(store, descendants, how):
+    done = subprocess.run(
+        [sys.executable, "-c", ENDING, str(store), how],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        env=os.environ | {"PYTHONPATH": os.path.dirname(__file__)},
+    )
+    assert done.stdout == "done\n" and done.returncode == (0 if how == "ended" else -signal.SIGKILL)
+    assert eventually(lambda: not descendants())
 
 
 @pytest.mark.parametrize("count", [0, -1, 2.0, True, "2"])
@@ -307,7 +393,7 @@ def test_workers_are_told_to_stop_before_they_are_waited_for_if_there_was_an_int
         def shutdown(self, cancel_futures):
             told.append((self.end.poll(0), cancel_futures))
 
-    monkeypatch.setattr(workers, "ProcessPoolExecutor", Pool)
+    monkeypatch.setattr(workers, "_Processes", Pool)
     with contextlib.suppress(KeyboardInterrupt), study.processes(1):
         if interrupted:
             raise KeyboardInterrupt
@@ -446,7 +532,7 @@ def test_failed_runs_of_a_part_are_tried_again_where_it_is_kept(tmp_path, root, 
 
 # The archive
 
-WITH_ARCHIVE = ("kscore.study.store", "kscore.study.running", "kscore.__main__")
+WITH_ARCHIVE = ("kscore.study.running", "kscore.__main__")
 
 
 @pytest.fixture
@@ -531,8 +617,8 @@ def test_no_part_is_trained_into_the_archive_by_naming_it_as_the_store(tmp_path,
 @pytest.mark.parametrize(
     ("place", "sentence"),
     [
-        ("", "^store must be the path of a folder, got ''"),
-        (" ", "^store must be the path of a folder, got ' '"),
+        ("", "^store must be the path of a file or a folder, got ''"),
+        (" ", "^store must be the path of a file or a folder, got ' '"),
         ("data", "^store must not lie in data, which holds what is recorded, got data"),
         ("build/../data/paper", "^store must not lie in data, .*got build/../data/paper"),
     ],
@@ -545,8 +631,8 @@ def test_nothing_is_trained_into_the_project_s_data_nor_nowhere(part, place, sen
             stores.check_own(f"{place}/mine.jsonl")
 
 
-def test_a_folder_beside_the_archive_is_not_the_archive(tmp_path, archive):
-    for place in (archive.with_name("runs2") / "mine.jsonl", archive / ".." / "mine.jsonl", tmp_path / "runs.jsonl"):
+def test_a_folder_beside_the_data_is_not_the_archive(tmp_path, root):
+    for place in (root / "data2" / "runs.jsonl", root / "data" / ".." / "mine.jsonl", tmp_path / "runs" / "mine.jsonl"):
         assert stores.check_own(place) == place
 
 
@@ -637,7 +723,7 @@ def no_file(tmp_path, request):
     ids=["read", "held", "run", "recorded", "beside", "append"],
 )
 def test_a_store_that_is_no_file_gets_a_sentence_and_is_not_waited_for(no_file, ask):
-    with pytest.raises(ValueError, match=f"store must be a file of JSON lines, got {no_file}, which is none"):
+    with pytest.raises(ValueError, match=f"store must be a file.*, got {no_file}, which is none"):
         ask(no_file)
 
 

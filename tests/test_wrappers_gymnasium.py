@@ -13,11 +13,12 @@ from gymnasium.wrappers import Autoreset, RecordEpisodeStatistics, TimeLimit
 from outside import LevelAndSlope, Watching
 
 from kscore.normalizers import NORMALIZERS, Normalizer, Scaling, make
-from kscore.wrappers.gymnasium import NormalizeReward, VectorNormalizeReward
+from kscore.wrappers.gymnasium import EPSILON, FLOOR, InvalidBound, NormalizeReward, VectorNormalizeReward
 from kscore.wrappers.scaling import ReturnScale
 
 EPISODES = [[1.0, 2.0, -100.0], [4.0, 5.0], [7.0, 8.0, 9.0, 10.0], [3.0], [6.0, -2.0]]
 WATCHED = {"name": "outside:Watching"}
+FORWARDS = {"largest": 0.0, "mean": 0.0, "steps": 0}  # what comes of steps, not of whole episodes
 
 
 class Script(gym.Env):
@@ -59,7 +60,7 @@ def play(env, count=1):
 
 def learned(episodes, normalizer="episode", gamma=0.9):
     """What is known after some episodes, without any environment."""
-    known = ReturnScale(normalizer, gamma)
+    known = ReturnScale(normalizer, gamma, FLOOR, EPSILON)
     for rewards in episodes:
         known.learn(rewards)
     return known
@@ -81,16 +82,16 @@ def nothing_seen():
 @pytest.mark.parametrize("name", NORMALIZERS)
 @pytest.mark.parametrize("cut", [False, True])
 def test_every_episode_is_divided_by_what_the_ones_before_it_taught(name, cut):
-    env = NormalizeReward(Script(cut=cut), name, gamma=0.9)
+    env = NormalizeReward(Script(cut=cut), normalizer=name, gamma=0.9)
     for k, scaled in enumerate(play(env, 5)):
         scale = learned(EPISODES[:k], name).scale
         assert not scale or np.allclose(scaled, np.array(EPISODES[k]) / scale, rtol=1e-12)
-    assert env.state_dict() | {"largest": 0.0} == learned(EPISODES, name).state_dict()
+    assert env.state_dict() | FORWARDS == learned(EPISODES, name).state_dict() | FORWARDS
 
 
 @pytest.mark.parametrize("cut", [False, True])
 def test_no_end_and_no_reset_leaks_into_the_next_episode(cut):
-    env = NormalizeReward(Script(cut=cut), WATCHED, gamma=0.0)
+    env = NormalizeReward(Script(cut=cut), normalizer=WATCHED, gamma=0.0)
     play(env, 1)
     env.reset()
     env.step(0)  # the second episode, left unfinished
@@ -99,19 +100,19 @@ def test_no_end_and_no_reset_leaks_into_the_next_episode(cut):
 
 
 def test_a_time_limit_outside_of_the_wrapper_is_a_reset_in_the_middle():
-    env = TimeLimit(NormalizeReward(Script(), WATCHED, gamma=0.0), 2)
+    env = TimeLimit(NormalizeReward(Script(), normalizer=WATCHED, gamma=0.0), 2)
     for _ in range(2):
         play(env)
     assert taught() == [EPISODES[1]]  # of the first the wrapper has seen no end; the second was over by itself
 
 
 def test_a_time_limit_inside_is_an_end():
-    play(NormalizeReward(TimeLimit(Script(), 2), WATCHED, gamma=0.0), 2)
+    play(NormalizeReward(TimeLimit(Script(), 2), normalizer=WATCHED, gamma=0.0), 2)
     assert taught() == [EPISODES[0][:2], EPISODES[1]]
 
 
 def test_the_step_in_which_an_environment_resets_itself_is_no_episode():
-    env = NormalizeReward(Autoreset(Script()), WATCHED, gamma=0.0)
+    env = NormalizeReward(Autoreset(Script()), normalizer=WATCHED, gamma=0.0)
     env.reset()
     rewards = [env.step(0)[1] for _ in range(3 + 1 + 2 + 1 + 4)]
     assert taught() == EPISODES[:3] and rewards[3] == rewards[6] == 0
@@ -133,7 +134,7 @@ def test_the_interface_is_gymnasiums():
 
 
 def test_freezing_is_told_as_in_gymnasium():
-    env = NormalizeReward(Script(), "running", gamma=0.9)
+    env = NormalizeReward(Script(), normalizer="running", gamma=0.9)
     play(env, 2)
     before = env.state_dict()
     env.update_running_mean = False
@@ -149,7 +150,7 @@ def test_freezing_is_told_as_in_gymnasium():
 
 
 def test_an_environment_can_be_made_again_from_its_spec():
-    env = NormalizeReward(gym.make("Script-v0"), {"name": "ema", "decay": 0.5}, gamma=0.8)
+    env = NormalizeReward(gym.make("Script-v0"), normalizer={"name": "ema", "decay": 0.5}, gamma=0.8)
     play(env, 2)
     for spec in (env.spec, EnvSpec.from_json(env.spec.to_json())):
         again = gym.make(spec)
@@ -157,17 +158,18 @@ def test_an_environment_can_be_made_again_from_its_spec():
         assert again.return_rms.normalizer == make("ema", decay=0.5)
 
 
-def test_a_normalizer_of_ones_own_is_used_and_its_copy_is_in_the_spec():
+def test_a_normalizer_of_ones_own_is_copied_and_made_anew_from_the_spec():
     normalizer = make("running")
-    env = NormalizeReward(gym.make("Script-v0"), normalizer)
+    env = NormalizeReward(gym.make("Script-v0"), normalizer=normalizer)
     play(env, 1)
     again = gym.make(env.spec)
-    assert normalizer.count == 3 and again.return_rms.normalizer.count == 0
+    assert normalizer.count == 0 and again.return_rms.normalizer.count == 0
+    assert env.return_rms.normalizer.count == 3
 
 
 @pytest.mark.parametrize("normalizer", [make("ema", decay=0.5), make("episode"), LevelAndSlope(drift=(0.5, 0.1))])
 def test_environments_made_from_one_spec_have_a_normalizer_each(normalizer):
-    spec = NormalizeReward(gym.make("Script-v0"), normalizer).spec
+    spec = NormalizeReward(gym.make("Script-v0"), normalizer=normalizer).spec
     for own in (spec, EnvSpec.from_json(spec.to_json())):
         one, other = gym.make(own), gym.make(own)
         play(one, 2)
@@ -186,7 +188,7 @@ def test_a_spec_keeps_a_normalizer_that_its_name_would_not_make():
             return Scaling(0.0, 2.0)
 
     for normalizer in (learned, frozen, Local()):
-        again = gym.make(NormalizeReward(gym.make("Script-v0"), normalizer).spec).return_rms.normalizer
+        again = gym.make(NormalizeReward(gym.make("Script-v0"), normalizer=normalizer).spec).return_rms.normalizer
         assert again == normalizer and again is not normalizer
 
 
@@ -197,12 +199,12 @@ def test_statistics_inside_see_the_rewards_as_they_are():
 
 
 def test_what_was_learned_can_be_saved_loaded_and_gone_on_from(tmp_path):
-    env, other = (NormalizeReward(Script(first=first), "popart") for first in (0, 3))
+    env, other = (NormalizeReward(Script(first=first), normalizer="popart") for first in (0, 3))
     play(env, 3)
     env.save(tmp_path / "scale.json")
     other.load(tmp_path / "scale.json")
     assert other.state_dict() == env.state_dict() and play(other, 2) == play(env, 2)
-    third = NormalizeReward(Script(first=0), "popart")
+    third = NormalizeReward(Script(first=0), normalizer="popart")
     third.load_state_dict(env.state_dict())
     assert play(third, 1) == play(env, 1)
 
@@ -220,8 +222,65 @@ def test_bad_input_gets_a_sentence():
     env.step(0)
     with pytest.raises(ValueError, match="rewards must be finite"):
         env.step(0)
-    with pytest.raises(AttributeError):
-        env.gamma = 0.5  # known, and cannot be set by mistake
+
+
+def test_the_arguments_of_gymnasiums_wrapper_come_first_and_in_its_order():
+    env = NormalizeReward(Script(), 0.9, 1e-8)
+    assert (env.gamma, env.epsilon) == (0.9, 1e-8)
+    envs = VectorNormalizeReward(SyncVectorEnv([Script]), 0.8, 1e-4)
+    assert (envs.gamma, envs.epsilon) == (0.8, 1e-4)
+
+
+@pytest.mark.parametrize(
+    "setting", [{"gamma": 1.5}, {"gamma": -0.1}, {"epsilon": 0}, {"epsilon": -1e-8}, {"floor": 2}, {"clip_reward": 0}]
+)
+@pytest.mark.parametrize("kind", [NormalizeReward, VectorNormalizeReward])
+def test_a_setting_out_of_bounds_is_gymnasiums_error_and_pythons(kind, setting):
+    env = Script() if kind is NormalizeReward else SyncVectorEnv([Script])
+    (name,) = setting
+    for error in (gym.error.InvalidBound, ValueError, InvalidBound):
+        with pytest.raises(error, match=f"^{name} must be"):
+            kind(env, **setting)
+
+
+def test_gamma_can_be_set_and_counts_from_the_next_episode_that_ends():
+    env = NormalizeReward(Script(), normalizer=WATCHED, gamma=0.0)
+    env.gamma = 0.5
+    play(env, 1)
+    assert env.gamma == 0.5 and taught() == [[1 + 1 - 25, 2 - 50, -100]]
+    with pytest.raises(gym.error.InvalidBound, match="gamma must be between 0 and 1, got 2"):
+        env.gamma = 2
+
+
+@pytest.mark.parametrize("kind", [NormalizeReward, VectorNormalizeReward])
+def test_rewards_from_outside_are_scaled_and_teach_nothing(kind):
+    env = kind(Script() if kind is NormalizeReward else SyncVectorEnv([Script]), clip_reward=3.0)
+    env.reset()
+    for _ in range(3):
+        env.step(0 if kind is NormalizeReward else np.zeros(1, int))
+    before = env.state_dict()
+    rewards = np.array([[1.0, -2.0, 1e6]])
+    np.testing.assert_allclose(env.normalize(rewards), [[1 / env.return_rms.scale, -2 / env.return_rms.scale, 3.0]])
+    assert env.normalize(1.0) == 1 / env.return_rms.scale and env.state_dict() == before
+
+
+def test_a_sparse_goal_does_not_spike():
+    """A task that pays 1 at its last step, ten steps from its first: their spread is next to nothing."""
+    goal = Script([[0.0] * 9 + [1.0]])
+    assert max(play(NormalizeReward(goal), 20)[-1]) < 11 and max(play(NormalizeReward(goal, floor=0.0), 20)[-1]) > 30
+    assert max(play(NormalizeReward(goal, floor=0.0, clip_reward=5.0), 20)[-1]) == 5.0
+
+
+def test_what_is_known_can_be_seen_in_the_info_at_an_episodes_end():
+    env = NormalizeReward(Script(), normalizer={"name": "ema", "decay": 0.75}, info_key="return_scale", gamma=0.9)
+    env.reset()
+    infos = [env.step(0)[4] for _ in range(3)]
+    assert infos[:2] == [{}, {}] and infos[2] == {"return_scale": env.return_rms.report()}
+    report = infos[2]["return_scale"]
+    assert report["scale"] == env.return_rms.scale and report["count"] == 1 and 0.25 < report["gain"] < 1
+    assert report["centre"] == env.return_rms.normalizer.mean and NormalizeReward(Script()).info_key is None
+    with pytest.raises(ValueError, match="info_key must be a text or None, got 3"):
+        NormalizeReward(Script(), info_key=3)
 
 
 # Many
@@ -256,7 +315,7 @@ def lane_by_lane(steps, mode):
 @pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP, AutoresetMode.DISABLED])
 @pytest.mark.parametrize("cut", [False, True])
 def test_in_every_mode_of_autoreset_each_episode_is_learned_from_whole_and_once(vector, mode, cut):
-    envs = VectorNormalizeReward(vector(makers(cut), autoreset_mode=mode), WATCHED, gamma=0.0)
+    envs = VectorNormalizeReward(vector(makers(cut), autoreset_mode=mode), normalizer=WATCHED, gamma=0.0)
     envs.reset(seed=0)
     raw = []
     for _ in range(15):
@@ -272,8 +331,8 @@ def test_in_every_mode_of_autoreset_each_episode_is_learned_from_whole_and_once(
 
 @pytest.mark.parametrize("name", NORMALIZERS)
 def test_many_learn_from_the_same_episodes_what_one_learns(name):
-    envs = VectorNormalizeReward(SyncVectorEnv(makers()[:1]), name, gamma=0.9)
-    one = NormalizeReward(Script(), name, gamma=0.9)
+    envs = VectorNormalizeReward(SyncVectorEnv(makers()[:1]), normalizer=name, gamma=0.9)
+    one = NormalizeReward(Script(), normalizer=name, gamma=0.9)
     envs.reset()
     played = [envs.step(np.zeros(1, int))[1][0] for _ in range(sum(map(len, EPISODES)) + 4)]
     expected = [0.0]
@@ -283,7 +342,9 @@ def test_many_learn_from_the_same_episodes_what_one_learns(name):
 
 
 def test_a_reset_drops_unfinished_episodes_of_all_lanes_or_of_those_in_the_mask():
-    envs = VectorNormalizeReward(SyncVectorEnv(makers(), autoreset_mode=AutoresetMode.DISABLED), WATCHED, gamma=0.0)
+    envs = VectorNormalizeReward(
+        SyncVectorEnv(makers(), autoreset_mode=AutoresetMode.DISABLED), normalizer=WATCHED, gamma=0.0
+    )
     act = np.zeros(2, int)
     envs.reset()
     envs.step(act)
@@ -302,7 +363,7 @@ def test_a_reset_drops_unfinished_episodes_of_all_lanes_or_of_those_in_the_mask(
 
 
 def test_a_reset_after_an_end_begins_an_episode_at_once():
-    envs = VectorNormalizeReward(SyncVectorEnv([Script]), WATCHED, gamma=0.0)  # NEXT_STEP
+    envs = VectorNormalizeReward(SyncVectorEnv([Script]), normalizer=WATCHED, gamma=0.0)  # NEXT_STEP
     envs.reset()
     for _ in range(3):
         envs.step(np.zeros(1, int))
@@ -315,7 +376,7 @@ def test_a_reset_after_an_end_begins_an_episode_at_once():
 def test_vectors_that_are_no_lists_of_environments_work_too():
     envs = gym.make_vec("CartPole-v1", 3, vectorization_mode="vector_entry_point")
     inner = gym.wrappers.vector.RecordEpisodeStatistics(envs)
-    envs = VectorNormalizeReward(inner, WATCHED, gamma=0.0)
+    envs = VectorNormalizeReward(inner, normalizer=WATCHED, gamma=0.0)
     envs.reset(seed=1)
     rng = np.random.default_rng(0)
     for _ in range(150):
@@ -347,6 +408,46 @@ def test_the_interface_of_many_is_gymnasiums(tmp_path):
     envs.close()
 
 
+def test_what_is_known_can_be_seen_in_the_infos_of_lanes_that_ended():
+    envs = VectorNormalizeReward(SyncVectorEnv(makers()), info_key="scale")
+    envs.reset()
+    infos = [envs.step(np.zeros(2, int))[4] for _ in range(4)]
+    assert infos[:2] == [{}, {}] and infos[2]["_scale"].tolist() == [True, False]
+    assert infos[3]["_scale"].tolist() == [False, True] and infos[3]["scale"]["count"].tolist() == [2, 2]
+    assert infos[3]["scale"]["scale"].tolist() == 2 * [envs.return_rms.scale]
+    listed = gym.wrappers.vector.DictInfoToList(VectorNormalizeReward(SyncVectorEnv(makers()), info_key="scale"))
+    listed.reset()
+    assert [listed.step(np.zeros(2, int))[4] for _ in range(3)][-1][0]["scale"]["count"] == 1
+
+
+def test_environments_that_do_not_say_when_they_reset_are_taken_for_the_usual_kind_and_told_so():
+    envs = SyncVectorEnv(makers())
+    envs.metadata = {}
+    with pytest.warns(
+        UserWarning, match=r"env.metadata\['autoreset_mode'\] must say .*, got None: taken for .*NEXT_STEP"
+    ):
+        VectorNormalizeReward(envs)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for mode in AutoresetMode:
+            VectorNormalizeReward(SyncVectorEnv(makers(), autoreset_mode=mode))
+        envs.metadata = {"autoreset_mode": "SameStep"}
+        VectorNormalizeReward(envs)
+
+
+def test_what_was_loaded_in_the_middle_waits_for_the_next_episode():
+    envs = VectorNormalizeReward(SyncVectorEnv(makers()), normalizer=WATCHED, gamma=0.0)
+    envs.reset()
+    envs.step(np.zeros(2, int))
+    envs.load_state_dict(envs.state_dict())
+    for _ in range(3):
+        envs.step(np.zeros(2, int))
+    assert taught() == []
+    for _ in range(3):
+        envs.step(np.zeros(2, int))
+    assert taught() == [EPISODES[1], EPISODES[3]]
+
+
 def test_many_environments_that_reuse_their_arrays_are_not_misread():
     class Reused(gym.vector.VectorEnv):
         num_envs, metadata = 2, {"autoreset_mode": AutoresetMode.SAME_STEP}
@@ -361,7 +462,7 @@ def test_many_environments_that_reuse_their_arrays_are_not_misread():
         def reset(self, *, seed=None, options=None):
             return None, {}
 
-    envs = VectorNormalizeReward(Reused(), WATCHED, gamma=0.0)
+    envs = VectorNormalizeReward(Reused(), normalizer=WATCHED, gamma=0.0)
     envs.reset()
     kept = [envs.step(None) and envs.raw_reward for _ in range(3)]
     assert taught() == [[1.0, 2.0, 3.0]] * 2 and [row.tolist() for row in kept] == [[1, 1], [2, 2], [3, 3]]

@@ -2,9 +2,11 @@
 
 import re
 
+import gymnasium as gym
 import matplotlib
+import numpy as np
 import pytest
-from stable_baselines3.common.vec_env import VecNormalize
+from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 from kscore.analysis import stats
 from kscore.labs import sb3_study
@@ -83,3 +85,32 @@ def test_what_the_readme_says_of_the_trials_is_what_was_recorded():
     assert all(adjusted[task, "veckscore"] > stats.ALPHA for task in sb3_study.TASKS)
     assert over["CartPole-v1", "raw"][0].low > 0
     assert all(over[task, "raw"][0].high < 0 for task in ("LunarLander-v3", "Pendulum-v1"))
+
+
+def test_the_rewards_that_are_said_to_come_of_a_sparse_goal_come_of_it():
+    page = (ROOT / "docs" / "wrappers.md").read_text(encoding="utf-8")
+    assert (
+        "becomes 36, not only the first, if it comes at the tenth step of ten and γ is 0.99 (`VecNormalize`: 3.3)"
+        in page
+    )
+
+    def at_the_goal(env):
+        env.reset()
+        return [env.step([0])[1][0] for _ in range(1000)][-1]
+
+    class Goal(gym.Env):
+        observation_space = gym.spaces.Box(0, 1, (1,))
+        action_space = gym.spaces.Discrete(2)
+
+        def reset(self, *, seed=None, options=None):
+            self.at = 0
+            return np.zeros(1, np.float32), {}
+
+        def step(self, action):
+            self.at += 1
+            return np.zeros(1, np.float32), float(self.at == 10), self.at == 10, False, {}
+
+    lane, options = DummyVecEnv([Goal]), {"norm_obs": False, "clip_reward": 1e9}
+    paid = [at_the_goal(env) for env in (VecKScore(lane, **options), VecNormalize(lane, **options))]
+    paid += [at_the_goal(VecKScore(lane, norm_obs=False, floor=floor)) for floor in (0.0, 0.1)]
+    assert paid == pytest.approx([36.4, 3.3, 10, 10], rel=0.02)

@@ -3,6 +3,7 @@
 import copy
 import json
 import pickle
+import sys
 import warnings
 
 import gymnasium as gym
@@ -16,6 +17,7 @@ from stable_baselines3.common.buffers import RolloutBuffer
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList, EvalCallback
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.logger import configure
 from stable_baselines3.common.vec_env import (
     DummyVecEnv,
     SubprocVecEnv,
@@ -26,7 +28,7 @@ from stable_baselines3.common.vec_env import (
 )
 
 from kscore.normalizers import NORMALIZERS, make
-from kscore.wrappers.sb3 import KeepScores, NormalizedDictRolloutBuffer, NormalizedRolloutBuffer, VecKScore
+from kscore.wrappers.sb3 import KeepScores, LogScale, NormalizedDictRolloutBuffer, NormalizedRolloutBuffer, VecKScore
 from kscore.wrappers.scaling import ReturnScale
 
 WATCHED = {"name": "outside:Watching"}
@@ -90,7 +92,8 @@ def test_every_episode_is_divided_by_what_the_ones_before_it_taught(name, cut):
         if k or known.scale:
             np.testing.assert_allclose(scaled, np.array([1, 2, 3]) / known.scale, rtol=1e-6)
         known.learn([1.0, 2.0, 3.0])
-    assert env.ret_rms.state_dict() | {"largest": 0.0} == known.state_dict()
+    forwards = {"largest": 0.0, "mean": 0.0, "steps": 0}  # what comes of steps, not of whole episodes
+    assert env.ret_rms.state_dict() | forwards == known.state_dict()
 
 
 @pytest.mark.parametrize("cut", [False, True])
@@ -234,6 +237,86 @@ def test_a_file_that_is_damaged_or_of_another_kind_is_told(tmp_path, change):
         VecKScore.load(tmp_path / "bad.pkl", lanes(3))
 
 
+@pytest.mark.parametrize("dicts", [False, True])
+@pytest.mark.parametrize("norm_obs", [False, True])
+def test_all_that_was_learned_can_be_saved_and_loaded_as_json(tmp_path, dicts, norm_obs):
+    env, other = (VecKScore(lanes(3, 5, dicts=dicts), norm_obs=norm_obs, normalizer="popart") for _ in range(2))
+    env.reset()
+    go(env, 9)
+    env.save_json(tmp_path / "vec.json")
+    other.reset()
+    other.load_json(tmp_path / "vec.json")
+    assert other.state_dict() == env.state_dict() == json.loads((tmp_path / "vec.json").read_text())
+    again, seen = env.reset(), other.reset()
+    for one, same in zip(*(list(each.values()) if dicts else [each] for each in (again, seen)), strict=True):
+        np.testing.assert_allclose(one, same, rtol=1e-2)  # each has learned from its own reset
+    np.testing.assert_array_equal(go(other, 4), go(env, 4))
+
+
+@pytest.mark.parametrize(
+    "change, told",
+    [
+        ({"version": 0}, r"state\['version'\] must be 1"),
+        ({"settings": {"observations": {"": [3]}}}, r"state\['settings'\].* must be \[2\], as here, got \[3\]"),
+        ({"observations": {}}, r"state\['observations'\] must have the keys \[''\], got {}"),
+        ({"observations": {"": {"mean": [0, 0], "var": [1, 1]}}}, r"must have the keys \['count', 'mean', 'var'\]"),
+        (
+            {"observations": {"": {"mean": [0, 0], "var": [1, -1], "count": 1}}},
+            r"\['var'\] must not be negative, got -1",
+        ),
+        ({"observations": {"": {"mean": [0], "var": [1, 1], "count": 1}}}, r"\['mean'\] must have the shape \(2,\)"),
+        ({"observations": {"": {"mean": [0, 0], "var": [1, 1], "count": 0}}}, r"\['count'\] must be positive"),
+        ({"returns": {}}, "state must have the keys"),
+    ],
+)
+def test_a_bad_state_of_the_wrapper_changes_nothing_and_is_told(change, told):
+    env = VecKScore(lanes(3))
+    env.reset()
+    go(env, 5)
+    before = env.state_dict()
+    with pytest.raises(ValueError, match=told):
+        env.load_state_dict(before | change)
+    assert env.state_dict() == before
+
+
+def test_a_file_of_json_runs_nothing(tmp_path):
+    """A pickle can run code while it is read; this file names a class, and it is not imported."""
+    env = VecKScore(lanes(3))
+    state = env.state_dict()
+    state["returns"] = json.loads(json.dumps(state["returns"]))
+    state["returns"]["settings"]["normalizer"] = {"name": "this:Zen"}
+    (tmp_path / "bad.json").write_text(json.dumps(state))
+    with pytest.raises(ValueError, match="must be .*'episode'.*, as here, got .*this:Zen"):
+        env.load_json(tmp_path / "bad.json")
+    assert "this" not in sys.modules
+
+
+def test_a_pickle_of_another_version_is_refused(tmp_path, monkeypatch):
+    env = VecKScore(lanes(3))
+    with monkeypatch.context() as patch:
+        patch.setattr("kscore.wrappers.sb3.VERSION", 0)
+        env.save(tmp_path / "old.pkl")
+    with pytest.raises(ValueError, match="load_path must name .*version 1 of a VecKScore, got 0"):
+        VecKScore.load(tmp_path / "old.pkl", lanes(3))
+
+
+def test_sums_are_followed_as_in_the_wrapper_of_the_library():
+    ours, theirs = (kind(lanes(4, 7), gamma=0.9) for kind in (VecKScore, VecNormalize))
+    for env in (ours, theirs):
+        env.reset()
+    for _ in range(30):
+        for env in (ours, theirs):
+            go(env, 1)
+        np.testing.assert_allclose(ours.returns, theirs.returns)
+        assert ours.ret_rms.mean == pytest.approx(theirs.ret_rms.mean, rel=1e-3)  # theirs begins with a bit of a 0
+
+
+def test_a_floor_can_be_asked_for():
+    env = VecKScore(lanes(3, alike=True), floor=1.0, gamma=1.0)
+    env.reset()
+    assert go(env, 6)[-1] == pytest.approx(1 / np.sqrt((1 + 4 + 9) / 3))
+
+
 def test_what_was_learned_can_be_had_without_a_pickle():
     env, other = VecKScore(lanes(3)), VecKScore(lanes(3))
     env.reset()
@@ -267,9 +350,11 @@ def test_a_plain_vec_normalize_can_be_given_its_scale_but_has_none_to_give():
     sync_envs_normalization(env, plain)
     plain.reset()
     np.testing.assert_allclose(go(plain, 3)[:, 0], np.array([1, 2, 3]) / env.ret_rms.scale, rtol=1e-5)
-    sync_envs_normalization(VecNormalize(lanes(3), norm_obs=False), env)
-    with pytest.raises(ValueError, match="known must be a ReturnScale"):
-        env.reset()
+    before = env.ret_rms.state_dict()
+    with pytest.raises(ValueError, match="ret_rms must be the ReturnScale of a VecKScore, got a RunningMeanStd"):
+        sync_envs_normalization(VecNormalize(lanes(3), norm_obs=False), env)
+    env.reset()
+    assert env.ret_rms.state_dict() == before
 
 
 def test_gamma_is_checked_and_can_be_set():
@@ -330,6 +415,64 @@ def test_learners_that_keep_rewards_for_later_scale_them_when_they_learn():
     assert set(model.replay_buffer.rewards[:100].ravel()) == {1.0}
     sampled = model.replay_buffer.sample(20, env=env).rewards.numpy()
     np.testing.assert_allclose(sampled, 1 / env.ret_rms.scale, rtol=1e-6)
+
+
+# Seen while training
+
+
+def logged(folder, model, callback, steps=256):
+    """What a model writes into its log while it learns."""
+    model.set_logger(configure(str(folder), ["json"]))
+    model.learn(steps, callback=callback, log_interval=1)
+    return [json.loads(line) for line in (folder / "progress.json").read_text().splitlines()]
+
+
+def test_what_a_wrapper_learns_is_in_the_log(tmp_path):
+    env = VecKScore(make_vec_env("CartPole-v1", 2, seed=0), gamma=0.9)
+    model = A2C("MlpPolicy", VecFrameStack(env, 2), gamma=0.9, n_steps=32, device="cpu", seed=0)
+    rows = logged(tmp_path, model, LogScale())
+    assert [row["kscore/count"] for row in rows] == sorted(row["kscore/count"] for row in rows)
+    assert (
+        rows[-1]["kscore/scale"] == pytest.approx(env.ret_rms.scale) and rows[-1]["kscore/count"] == env.ret_rms.count
+    )
+    assert 0 < rows[-1]["kscore/gain"] < 1 < rows[-1]["kscore/centre"]
+
+
+def test_what_a_buffer_learns_is_in_the_log(tmp_path):
+    model = A2C(
+        "MlpPolicy",
+        lanes(4),
+        n_steps=8,
+        device="cpu",
+        rollout_buffer_class=NormalizedRolloutBuffer,
+        rollout_buffer_kwargs={"normalizer": "zscore"},
+    )
+    rows = logged(tmp_path, model, [KeepScores(), LogScale()], 16)
+    assert rows[-1]["kscore/scale"] == pytest.approx(model.rollout_buffer.scale) and rows[-1]["kscore/count"] == 4
+    assert rows[-1]["kscore/centre"] == pytest.approx(model.rollout_buffer.centre)
+    assert "kscore/gain" not in rows[-1]  # a Z-Score has none
+
+
+def test_a_learner_that_fills_a_replay_buffer_logs_it_too(tmp_path):
+    env = VecKScore(make_vec_env("CartPole-v1", 1, seed=0))
+    rows = logged(tmp_path, DQN("MlpPolicy", env, learning_starts=50, device="cpu", seed=0), LogScale(), 120)
+    assert rows[-1]["kscore/count"] > 0
+
+
+@pytest.mark.parametrize("gamma, warned", [(0.9, True), (0.99, False)])
+def test_a_discount_that_is_not_the_models_is_told(gamma, warned):
+    model = A2C("MlpPolicy", VecKScore(lanes(4), gamma=gamma), gamma=0.99, device="cpu")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        model.learn(5, callback=LogScale())
+    assert warned == any(
+        "gamma must be the same in VecKScore and in the model, got 0.9 and" in str(w.message) for w in told
+    )
+
+
+def test_a_log_of_nothing_is_refused():
+    with pytest.raises(ValueError, match="LogScale must be used with a VecKScore or a rollout_buffer_class"):
+        A2C("MlpPolicy", VecNormalize(lanes(4)), device="cpu").learn(5, callback=LogScale())
 
 
 # Returns and advantages: a rollout buffer
@@ -418,7 +561,7 @@ def test_returns_are_made_in_units_of_rewards_and_scored_piece_by_piece(name, by
         assert {buffer.returns.dtype, buffer.advantages.dtype, buffer.values.dtype} == {np.dtype(np.float32)}
 
 
-@pytest.mark.filterwarnings("ignore:An episode ended")
+@pytest.mark.filterwarnings("ignore:The buffer learns")
 def test_a_critic_of_logarithms_is_read_as_such():
     rng = np.random.default_rng(1)
     buffer, rewards, values, starts, last = filled(rng, normalizer="symlog", n_envs=1, last_done=(False,))
@@ -479,12 +622,12 @@ def limited(steps, v=0.5, callback=None, normalizer=None, state=None, cut=True, 
         model.policy.value_net.weight.zero_()
         model.policy.value_net.bias.fill_(v)
     if state:
-        model.rollout_buffer.load_state_dict(state)
+        model.rollout_buffer.load_state_dict(model.rollout_buffer.state_dict() | state)
     model.learn(steps, callback=callback)
     return model.rollout_buffer
 
 
-STATE = {"centre": 10.0, "scale": 4.0, "normalizer": {}, "advantage_normalizer": None}
+STATE = {"centre": 10.0, "scale": 4.0}
 
 
 @pytest.mark.parametrize("algorithm", [PPO, A2C])
@@ -516,11 +659,11 @@ def test_who_does_not_say_where_time_limits_are_is_warned_once_and_gets_an_outpu
         buffer = limited(4, 0.5, state=STATE)
     assert len([one for one in told if "KeepScores" in str(one.message)]) == 1
     assert buffer.returns[3].item() == pytest.approx((1 + 0.5 * 0.5 - 3) / 2)  # off by 0.5 (10 + 3 * 0.5), scaled
+    with pytest.warns(UserWarning, match="is lost when the model is saved"):
+        limited(3, 0.5)  # nothing ended, but something is learned
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        limited(4, 0.5)  # the first rollout: outputs are values still
         limited(4, 0.5, KeepScores(), state=STATE)
-        limited(3, 0.5, state=STATE)  # nothing ended
 
 
 class Stops(BaseCallback):
@@ -545,7 +688,7 @@ def test_what_was_said_of_an_unfinished_rollout_does_not_count_for_the_next():
         rollout_buffer_class=NormalizedRolloutBuffer,
         rollout_buffer_kwargs={"normalizer": "outside:Fixed"},
     )
-    model.rollout_buffer.load_state_dict(STATE)
+    model.rollout_buffer.load_state_dict(model.rollout_buffer.state_dict() | STATE)
     model.learn(6, callback=[KeepScores(), Stops(4)])  # the fourth step is cut off, and never comes to the buffer
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -620,11 +763,32 @@ def test_real_training_with_normalized_returns(algorithm, options, tmp_path):
     assert json.loads(json.dumps(kept)) == kept == buffer.state_dict()
     model.save(tmp_path / "model")
     again = algorithm.load(tmp_path / "model", env=model.get_env(), device="cpu")
-    assert again.rollout_scores == kept and again.rollout_buffer.state_dict() != kept
-    again.learn(0, callback=KeepScores())
-    assert again.rollout_buffer.state_dict() == kept
+    assert again.rollout_scores == kept == again.rollout_buffer.state_dict()  # before any callback
     again.learn(128, callback=KeepScores())
     assert again.rollout_scores == again.rollout_buffer.state_dict() != kept
+
+
+def test_a_model_that_was_loaded_keeps_the_units_of_its_critic_without_a_callback(tmp_path):
+    options = {"normalizer": {"name": "outside:Fixed", "centre": 3.0, "width": 2.0}}
+    shared = {"device": "cpu", "rollout_buffer_class": NormalizedRolloutBuffer, "rollout_buffer_kwargs": options}
+    model = A2C("MlpPolicy", lanes(4), n_steps=8, **shared).learn(8, callback=KeepScores())
+    model.save(tmp_path / "model")
+    again = A2C.load(tmp_path / "model", env=lanes(4), device="cpu")
+    assert (again.rollout_buffer.centre, again.rollout_buffer.scale) == (3.0, 2.0)
+    with pytest.warns(UserWarning, match=r"learns without callback=KeepScores\(\)"):
+        again.learn(8)
+    assert options.keys() == {"normalizer"}  # another model may be made with the same dict
+    assert A2C("MlpPolicy", lanes(4), **shared).rollout_buffer.centre == 0.0
+
+
+def test_a_buffer_is_not_given_the_state_of_another_kind():
+    state = NormalizedRolloutBuffer(2, Pays().observation_space, spaces.Discrete(2), "cpu").state_dict()
+    for options, told in (
+        ({"normalizer": {"name": "episode", "transform": "symlog"}}, r"\['transform'\] must be 'symlog', as here"),
+        ({"by": "rollout"}, r"\['by'\] must be 'rollout', as here, got 'episode'"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            NormalizedRolloutBuffer(2, Pays().observation_space, spaces.Discrete(2), "cpu", **options, state=state)
 
 
 def test_a_buffer_that_has_a_state_is_not_overwritten_by_what_was_kept():
@@ -659,7 +823,7 @@ def test_observations_that_are_dicts():
     assert model.rollout_buffer.normalizer.episodes > 8
 
 
-@pytest.mark.filterwarnings("ignore:An episode ended")
+@pytest.mark.filterwarnings("ignore:The buffer learns")
 @pytest.mark.parametrize("name", NORMALIZERS)
 def test_a_frozen_normalizer_goes_on_scoring_and_what_was_learned_survives_json(name):
     rng = np.random.default_rng(5)

@@ -10,7 +10,7 @@ import itertools
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -213,9 +213,16 @@ def bootstrap(
 
     `statistic` maps weights, (..., n), to values, (...). Pairs stay together: a draw counts seeds, not times.
     """
-    counts = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=draws)
-    bounds = np.quantile(statistic(counts), [(1 - level) / 2, (1 + level) / 2], method="nearest")
+    bounds = np.quantile(statistic(_resamples(n, draws, seed)), [(1 - level) / 2, (1 + level) / 2], method="nearest")
     return Interval(float(statistic(np.ones(n))), *map(float, bounds), n)
+
+
+@lru_cache(maxsize=8)  # an analysis asks for the same few numbers of runs again and again
+def _resamples(n: int, draws: int, seed: int) -> np.ndarray:
+    """Return how often each of n runs is drawn, (draws, n)."""
+    counts = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=draws).astype(float)
+    counts.flags.writeable = False
+    return counts
 
 
 def signed_rank(differences: np.ndarray) -> float:

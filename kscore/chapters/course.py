@@ -26,6 +26,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from kscore import paths
 from kscore.chapters import judge, notebooks, parameters, runner
 from kscore.chapters.status import Outcome, Task
 
@@ -33,8 +34,6 @@ SOLUTION = re.compile(r"^( *)### BEGIN SOLUTION\n.*?### END SOLUTION *$", re.MUL
 STUB = r"\1# YOUR SOLUTION, in place of the next line\n\1raise NotImplementedError"
 HIDDEN = re.compile(r"\n*^ *### BEGIN HIDDEN TESTS\n.*?### END HIDDEN TESTS *$", re.MULTILINE | re.DOTALL)
 Supervisor = Callable[[Task], Outcome]
-MARK = "kscore_copy"
-"""Names what a student copy said when it was written, in its metadata: so it can be seen if it was worked on."""
 
 
 class Exercise(NamedTuple):
@@ -97,6 +96,7 @@ def student(out: Path, patterns: Iterable[str] = (), keep: bool = False) -> list
 
     If one that is there was worked on, it is kept and the others are written, where that is wanted; or else none is.
     """
+    paths.place("out", out)
     copies = {out / source.name: student_copy(notebooks.read(source)) for source in notebooks.find(patterns)}
     worked_on = [path for path in copies if path.exists() and not _untouched(path)]
     if worked_on and not keep:
@@ -108,9 +108,8 @@ def student(out: Path, patterns: Iterable[str] = (), keep: bool = False) -> list
         del copies[path]
     out.mkdir(parents=True, exist_ok=True)
     for path, copy in copies.items():
-        written = path.with_suffix(".new")
-        _write(copy, written)
-        written.replace(path)  # at once, so that no interruption leaves half a copy
+        with paths.whole(path) as draft:
+            _write(copy, draft)
     return list(copies)
 
 
@@ -118,7 +117,7 @@ def student_copy(chapter: dict) -> dict:
     """Return a chapter without its solutions, hidden tests and outputs, and paired with no text file."""
     cells = [_for_students(cell) for cell in chapter["cells"] if not _is_stub(cell)]
     kept = {key: value for key, value in chapter["metadata"].items() if key != "jupytext"}
-    return chapter | {"cells": cells, "metadata": kept | {MARK: notebooks.digest(cells)}}
+    return chapter | {"cells": cells, "metadata": kept | {notebooks.COPY_MARK: notebooks.digest(cells)}}
 
 
 def _for_students(cell: dict) -> dict:
@@ -131,7 +130,7 @@ def _for_students(cell: dict) -> dict:
 def _untouched(path: Path) -> bool:
     """Say whether a file is a student copy and says what it said when it was written; outputs do not count."""
     try:
-        return notebooks.read(path)["metadata"][MARK] == notebooks.fingerprint(path)
+        return notebooks.read(path)["metadata"][notebooks.COPY_MARK] == notebooks.fingerprint(path)
     except (ValueError, KeyError, TypeError):
         return False
 

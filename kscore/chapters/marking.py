@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from kscore import paths
 from kscore.chapters import course, notebooks, runner
 from kscore.chapters.course import Result
 
@@ -165,20 +166,15 @@ def check_place(path: Path) -> Path:
         raise ValueError(f"csv must be a file whose name ends in .csv, got {path}")
     if not path.parent.is_dir():
         raise ValueError(f"csv must be in a folder that exists, got {path}")
-    return path
+    return paths.file("csv", path, ",".join(f'"{column}"' for column in COLUMNS).encode())
 
 
 def write_csv(copies: list[Copy], path: Path) -> None:
     """Write the points of a class; the file is there as a whole, or as it was before."""
-    unfinished = path.with_name(f"{path.name}.new")
-    try:
-        with unfinished.open("w", encoding="utf-8", newline="") as file:
-            table = csv.writer(file, quoting=csv.QUOTE_ALL)
-            table.writerow(COLUMNS)
-            table.writerows([_harmless(str(value)) for value in row] for copy in copies for row in _rows(copy))
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with paths.whole(path) as draft, draft.open("w", encoding="utf-8", newline="") as file:
+        table = csv.writer(file, quoting=csv.QUOTE_ALL)
+        table.writerow(COLUMNS)
+        table.writerows([_harmless(str(value)) for value in row] for copy in copies for row in _rows(copy))
 
 
 def _rows(copy: Copy) -> Iterator[tuple[object, ...]]:

@@ -44,6 +44,15 @@ def cells(notebook: Path) -> list[dict]:
     return read(notebook)["cells"]
 
 
+COPY_MARK = "kscore_copy"
+"""Names what a student copy said when it was written, in its metadata: so it can be seen if it was worked on."""
+
+
+def is_student_copy(path: Path) -> bool:
+    """Say whether a file is a copy that was made for a student, worked on or not."""
+    return path.is_file() and f'"{COPY_MARK}"'.encode() in path.read_bytes()
+
+
 def fingerprint(source: Path) -> str:
     """Return what a chapter says, as a short hash of its cells; outputs do not count."""
     return digest(cells(source))

@@ -11,6 +11,7 @@ import nbformat
 from jupytext.config import load_jupytext_config
 from nbconvert import HTMLExporter
 
+from kscore import paths
 from kscore.chapters import notebooks
 from kscore.project import NOTEBOOKS, ROOT, shown
 
@@ -57,7 +58,8 @@ def write_report(notebook: Path, report: Path) -> Path:
             cell.source = re.sub(r"\[([^\]]*)\]\(\d\d_\w+\.ipynb\)", r"\1", cell.source)  # it stands alone
     page = _page(content, HTMLExporter(exclude_input=True, exclude_output_prompt=True), notebook.stem)
     page = re.sub(r"<script\b.*?</script>", "", page, flags=re.DOTALL)  # for formulas and diagrams; it has none
-    report.write_text(page.replace("</head>", f"{PRINT_STYLE}</head>", 1), encoding="utf-8")
+    with paths.whole(report) as draft:
+        draft.write_text(page.replace("</head>", f"{PRINT_STYLE}</head>", 1), encoding="utf-8")
     return report
 
 
@@ -80,9 +82,8 @@ def publish(pairs: Iterable[tuple[Path, Path]]) -> None:
     All are checked before any is written: a chapter must exist as executed, without errors and with its own parameters.
     """
     for source, chapter in [(source, _with_outputs(source, executed)) for source, executed in pairs]:
-        written = source.with_suffix(".new")
-        nbformat.write(chapter, written)
-        written.replace(source)  # at once, so that no interruption leaves half a chapter
+        with paths.whole(source) as draft:
+            nbformat.write(chapter, draft)
         _publish_figures(chapter)
         _publish_blocks(chapter)
 

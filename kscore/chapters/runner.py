@@ -18,7 +18,8 @@ from pathlib import Path
 
 import psutil
 
-from kscore import progress
+from kscore import paths, progress
+from kscore.chapters import notebooks
 from kscore.chapters.status import Busy, Outcome, StatusFile, Task
 
 Watcher = Callable[[Task, int, int, str], None]
@@ -28,13 +29,15 @@ Watcher = Callable[[Task, int, int, str], None]
 def tasks(chosen: Iterable[Path], parameters: dict[str, dict], combinations: Iterable[dict], out: Path) -> list[Task]:
     """Return the tasks of chapters × combinations; each has a file of its own below the folder."""
     chosen, combinations = list(chosen), list(combinations)
-    if out.resolve() in {source.parent.resolve() for source in chosen}:
-        raise ValueError(f"out must be another folder than that of the chapters, got {out}")
-    return [
+    paths.folder("out", out)
+    made = [
         Task(source, out / f"{source.stem}{_suffix(combination)}.ipynb", parameters.get(source.stem, {}) | combination)
         for source in chosen
         for combination in combinations
     ]
+    if copies := [task.target for task in made if notebooks.is_student_copy(task.target)]:
+        raise ValueError(f"out must not hold student copies under the names of chapters, but {copies[0]} is one")
+    return made
 
 
 def _suffix(combination: dict[str, object]) -> str:

@@ -14,10 +14,9 @@ from typing import NamedTuple
 
 import psutil
 
-from kscore import journal, provenance
+from kscore import journal, paths, provenance
 from kscore.chapters import notebooks
-
-STATUS = "status.jsonl"
+from kscore.paths import STATUS
 
 
 class Task(NamedTuple):
@@ -52,7 +51,7 @@ class StatusFile:
     """The record of what was begun and how it ended, in one folder; whole lines only, also from several runners."""
 
     def __init__(self, out: Path) -> None:
-        self.path = _file(out)
+        self.path = _file(paths.folder("out", out))
         journal.prepare(self.path)  # fails here, before anything runs, if the folder cannot be written to
 
     def begin(self, task: Task) -> dict:

@@ -6,7 +6,6 @@ trains 100 seeds of each in a few minutes, to the same rule, and writes data/by_
 """
 
 import dataclasses
-import sys
 from typing import NamedTuple
 
 import pandas as pd
@@ -67,5 +66,4 @@ def _times(runs: pd.DataFrame, learner: str, code: str) -> Times:
 
 
 if __name__ == "__main__":
-    path = recording.place(PATH, sys.argv[1:])
-    path.write_text(table(100).to_csv(index=False), encoding="utf-8")
+    recording.write(PATH, COLUMNS, lambda: table(100))

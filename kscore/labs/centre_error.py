@@ -12,7 +12,6 @@ condition; every tenth episode has a row for each arm.
 """
 
 import math
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import product
@@ -131,4 +130,4 @@ def followed(condition: str, seed: int) -> dict:
 
 
 if __name__ == "__main__":
-    recording.record(recording.place(PATH, sys.argv[1:]), planned(), followed, "condition")
+    recording.record(recording.asked(PATH), planned(), followed, "condition")

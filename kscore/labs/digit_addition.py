@@ -14,7 +14,6 @@ trains what data/sums.jsonl lacks, some twenty minutes on one core from nothing.
 of right answers over all of its updates; two forms are compared seed by seed, because a seed gives all the same start.
 """
 
-import sys
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
@@ -209,4 +208,4 @@ def against(runs: pd.DataFrame, baseline: str) -> pd.DataFrame:
 
 
 if __name__ == "__main__":
-    recording.record(recording.place(PATH, sys.argv[1:]), planned(), train_sums)
+    recording.record(recording.asked(PATH), planned(), train_sums)

@@ -10,7 +10,6 @@ plays LunarLander, some ten minutes, and writes data/kept_gradient.csv, what cha
 """
 
 import copy
-import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -25,6 +24,7 @@ from kscore.rl import environments
 from kscore.study import replication
 
 PATH = DATA / "kept_gradient.csv"
+COLUMNS = ["kind", "step", "share", "error", "episodes"]
 PRIOR = "prior"
 """The belief that the streamed filter has before an episode begins, held for the whole of it."""
 
@@ -121,9 +121,8 @@ def measured(episodes: int = 30_000, seed: int = 4, keep: int = 51) -> pd.DataFr
         b = columns([centres(normalizer, own) for own in returns[WARM_UP:]], keep)
         for step, (share, error) in enumerate(zip(*kept(g, G, b), strict=True)):
             rows.append((kind, step, round(share, 4), round(error, 4), episodes))
-    return pd.DataFrame(rows, columns=["kind", "step", "share", "error", "episodes"])
+    return pd.DataFrame(rows, columns=COLUMNS)
 
 
 if __name__ == "__main__":
-    path = recording.place(PATH, sys.argv[1:])
-    path.write_text(measured().to_csv(index=False), encoding="utf-8")
+    recording.write(PATH, COLUMNS, measured)

@@ -5,6 +5,7 @@
 trains what data/sums.jsonl lacks. A path after the command names another file, anywhere but in the project's data.
 """
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import nullcontext, suppress
@@ -12,19 +13,36 @@ from dataclasses import asdict, is_dataclass
 from pathlib import Path
 
 import orjson
+import pandas as pd
 
-from kscore import journal, progress
+from kscore import journal, paths, progress
 from kscore.project import located
-from kscore.study import store, workers
+from kscore.study import workers
+
+MARK = b'"seed"'  # every line of these files holds it
 
 
-def place(own: Path, named: Sequence[str] = ()) -> Path:
-    """Return where a lab may write: its own file, or the one that is named, unless that is recorded by another."""
+def place(own: Path, named: Sequence[str] = (), mark: bytes = MARK) -> Path:
+    """Return where a lab may write: its own file, or one that is named, which is new or has the mark of such files."""
     if len(named) > 1:
         raise ValueError(f"one file may be named, got {' '.join(named)}")
     if not named or located(named[0]).resolve() == own.resolve():
         return own
-    return store.check_own(named[0])
+    return paths.file("path", named[0], mark)
+
+
+def asked(own: Path, mark: bytes = MARK) -> Path:
+    """Return where the command line asks a lab to write; a mistake ends in a sentence."""
+    try:
+        return place(own, sys.argv[1:], mark)
+    except ValueError as mistake:
+        sys.exit(str(mistake))
+
+
+def write(own: Path, columns: Sequence[str], make: Callable[[], pd.DataFrame]) -> None:
+    """Make a table and write it where the command line asks for it, as a whole; `own` is the lab's own file."""
+    with paths.whole(asked(own, ",".join(columns).encode())) as draft:
+        draft.write_text(make().to_csv(index=False), encoding="utf-8")
 
 
 def record(

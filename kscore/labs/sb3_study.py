@@ -10,7 +10,6 @@ trains what data/sb3.jsonl lacks, an hour or two on one core from nothing.
 """
 
 import random
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -268,4 +267,4 @@ def read(path: Path = PATH) -> pd.DataFrame:
 
 
 if __name__ == "__main__":
-    recording.record(recording.place(PATH, sys.argv[1:]), planned(), train_trial)
+    recording.record(recording.asked(PATH), planned(), train_trial)

@@ -1,5 +1,6 @@
 """What all normalizers have in common: check, learn or recall a centre and a scale, score."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -42,6 +43,14 @@ class Normalizer:
     def recall(self, returns: np.ndarray) -> Scaling:
         """Say what each return is held against by what is known already; change nothing."""
         raise NotImplementedError
+
+    @property
+    def gain(self) -> float:
+        """The weight that the next observation will have in what is believed; NaN where there is no such number.
+
+        An observation is an episode or, for a normalizer that goes return by return, a return.
+        """
+        return math.nan
 
     def state_dict(self) -> dict[str, float | list]:
         """Return what was learned, as plain numbers and lists of numbers that survive JSON."""

@@ -94,6 +94,18 @@ class EpisodeScore(Normalizer):
         """The ratio Q/R that the level is followed with: as it was set, as learned, or as its bank estimates it."""
         return bank_noise(self._bank(self.centre, 0)).ratio if self.noise == "bank" else float(self._ratios()[0])
 
+    @property
+    def gain(self) -> float:
+        """The weight of the next episode in the level."""
+        if not self.episodes:
+            return 1.0
+        if self.slope:
+            prior = predict_trend(Trend(*self.centre[:, 0].tolist()), self.ratio, SLOPE_SHARE * self.ratio).var
+            return prior / (prior + 1.0)
+        bank = self._bank(self.centre, 0)
+        prior = bank.var + bank.ratio
+        return float(bank_weights(bank) @ (prior / (prior + 1.0)))
+
     def recall(self, returns: np.ndarray) -> Scaling:
         if not self.episodes:
             centre = float(returns.mean() if self.level == "mean" else returns[0])

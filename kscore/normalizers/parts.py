@@ -46,6 +46,10 @@ class Parts(Normalizer):
         self.fading = checks.number("fading", self.fading, low=0, high=1)
         self.eps = positive_variance("eps", self.eps)
 
+    @property
+    def gain(self) -> float:
+        return max(1 / (self.episodes + 1), self.fading)
+
     def recall(self, returns: np.ndarray) -> Scaling:
         centre = self._from(self.centre, 0.0, float(returns.mean()), self.mean)
         square = self._from(self.scale, 1.0, float(np.mean((returns - centre) ** 2)), self.square)
@@ -58,8 +62,8 @@ class Parts(Normalizer):
 
     def learn(self, returns: np.ndarray) -> Scaling:
         before = self.recall(returns)
+        weight = self.gain
         self.episodes += 1
-        weight = max(1 / self.episodes, self.fading)
         self.mean += weight * (float(returns.mean()) - self.mean)
         self.square += weight * (float(np.mean((returns - before.centre) ** 2)) - self.square)
         return before

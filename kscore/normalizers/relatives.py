@@ -30,10 +30,14 @@ class _Averaged(Normalizer):
         self.rate = checks.positive("rate", checks.number("rate", self.rate, high=1))
         checks.flag("debiased", self.debiased)
 
+    @property
+    def gain(self) -> float:
+        return self.rate / (1 - (1 - self.rate) ** (self.episodes + 1)) if self.debiased else self.rate
+
     def followed(self, averages: tuple[float, float], seen: tuple[float, float]) -> list[float]:
         """Return the averages after one more episode."""
+        weight = self.gain
         self.episodes += 1
-        weight = self.rate / (1 - (1 - self.rate) ** self.episodes) if self.debiased else self.rate
         return [old + weight * (new - old) for old, new in zip(averages, seen, strict=True)]
 
 

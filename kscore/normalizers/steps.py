@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from kscore import checks
-from kscore.filters import Belief, Filtered, adaptive_filter_checked, filter_checked
+from kscore.filters import Belief, Filtered, adaptive_filter_checked, filter_checked, gain
 from kscore.normalizers.base import Normalizer, Scaling, positive_variance
 
 
@@ -61,6 +61,10 @@ class _Tracked(Normalizer):
     def weights(self, n: np.ndarray) -> np.ndarray:
         """Return the weight of the n-th return among the first n."""
         raise NotImplementedError
+
+    @property
+    def gain(self) -> float:
+        return float(self.weights(np.array([self.count + 1.0]))[0])
 
     def learn(self, returns: np.ndarray) -> Scaling:
         mean, var = self.mean, self.var
@@ -143,6 +147,10 @@ class KScore(Normalizer):
         self.alpha = checks.number("alpha", self.alpha, low=0, high=1)
         self.x0 = checks.number("x0", self.x0)
         self.x, self.P, self.noise = self.x0, self.P0, self.R
+
+    @property
+    def gain(self) -> float:
+        return gain(Belief(self.x, self.P + self.Q), self.noise)
 
     def learn(self, returns: np.ndarray) -> Scaling:
         if self.mode == "refit":

@@ -86,10 +86,10 @@ def train(config: RunConfig, seed: int, progress: Progress | None = None, watch:
 
     The record holds only what JSON holds. `status` is "solved", "censored" (the cap came first) or "diverged" (with
     the `reason`; an episode whose return is not finite is left out). `solved_at` gives for each criterion the training
-    episode after which it was first met, as looked at after every update, or None. Apart from `seconds`, the same
-    config and seed give the same record.
+    episode after which it was first met, as looked at after every update, or None. Apart from `seconds` and
+    `cpu_seconds`, the same config and seed give the same record.
     """
-    start, seed = time.perf_counter(), checks.seed("seed", seed)
+    start, cpu_start, seed = time.perf_counter(), time.thread_time(), checks.seed("seed", seed)
     training_seed, evaluation_seed, initialization, actions, dropout, disturbance = _streams(seed)
     history, updates, status, reason = History(), 0, "censored", None
     training = environments.make(config.env, int(training_seed.integers(2**31)))
@@ -133,6 +133,7 @@ def train(config: RunConfig, seed: int, progress: Progress | None = None, watch:
         **dataclasses.asdict(history),
         "steps": history.train_steps + history.eval_steps,
         "seconds": time.perf_counter() - start,
+        "cpu_seconds": time.thread_time() - cpu_start,
         "versions": provenance.versions(),
         "machine": provenance.machine(),
     }

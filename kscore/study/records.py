@@ -64,6 +64,7 @@ class Record:
     seconds: float
     versions: dict[str, str]
     machine: str
+    cpu_seconds: float | None = None  # older records do not say it
 
     @classmethod
     def parse(cls, line: bytes) -> "Record":
@@ -81,12 +82,15 @@ class Record:
     @classmethod
     def of(cls, record: dict) -> "Record":
         """Return what `train` returned, or a line said, as a record."""
-        values = {name: record[name] for name in FIELDS}
+        values = {name: record[name] for name in FIELDS if name != "cpu_seconds"}
+        values |= {"cpu_seconds": record.get("cpu_seconds")}
         values |= {name: _numbers(name, record[name]) for name in ("train_returns", "eval_returns")}
         for name in ("episodes", "train_steps", "eval_steps", "steps"):
             checks.whole(name, record[name], low=0)
         checks.seed("seed", record["seed"])
         checks.number("seconds", record["seconds"], low=0)
+        if values["cpu_seconds"] is not None:
+            checks.number("cpu_seconds", values["cpu_seconds"], low=0)
         checks.flag("solved", record["solved"])
         checks.choice("status", record["status"], STATUSES)
         for criterion in CRITERIA:
@@ -98,7 +102,7 @@ class Record:
     @property
     def key(self) -> Key:
         """What the run is known by."""
-        return _key(self.config, self.seed)
+        return _settings_key(self.config), self.seed
 
 
 FIELDS = tuple(f.name for f in fields(Record))
@@ -106,7 +110,7 @@ STATUSES = {"solved": "arrived", "censored": "censored", "diverged": "diverged",
 """The statuses of a record, in the words of the analysis."""
 
 
-def failed(config: RunConfig, seed: int, reason: str, seconds: float) -> dict:
+def failed(config: RunConfig, seed: int, reason: str, seconds: float, cpu_seconds: float) -> dict:
     """Return the record of a run that could not be trained, because its environment raised, for one."""
     nothing = {
         "solved": False,
@@ -127,6 +131,7 @@ def failed(config: RunConfig, seed: int, reason: str, seconds: float) -> dict:
         "reason": legible,
         **nothing,
         "seconds": seconds,
+        "cpu_seconds": cpu_seconds,
         "versions": provenance.versions(),
         "machine": provenance.machine(),
     }
@@ -173,15 +178,27 @@ def _known_environment(env: str) -> bool:
 
 def key(config: RunConfig, seed: int) -> Key:
     """Return what a run is known by: all of its settings, and its seed."""
-    return _key(config.to_dict(), seed)
+    return settings_key(config), seed
 
 
-def _key(config: dict, seed: int) -> Key:
+def settings_key(config: RunConfig) -> bytes:
+    """Return what the runs of a configuration have in common in what they are known by."""
+    return _settings_key(config.to_dict())
+
+
+def names_from_outside(config: RunConfig) -> bool:
+    """Say whether a configuration names code of its own, by its place."""
+    doors = (getattr(config, door) for door in DOORS)
+    names = config.env, config.head, *(options["name"] for options in doors if options)
+    return any(":" in name and not name.startswith("kscore.") for name in names if name)
+
+
+def _settings_key(config: dict) -> bytes:
     settings = _without(config, LATER)
     for door in DOORS:
         if settings.get(door):
             settings[door] = _without(settings[door], LATER_OPTIONS.get(settings[door]["name"], {}))
-    return orjson.dumps(settings, option=orjson.OPT_SORT_KEYS), seed
+    return orjson.dumps(settings, option=orjson.OPT_SORT_KEYS)
 
 
 def _without(settings: dict, later: dict) -> dict:

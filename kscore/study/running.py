@@ -16,7 +16,7 @@ from kscore.rl.config import RunConfig
 from kscore.study import store as stores
 from kscore.study import workers
 from kscore.study.plan import Part
-from kscore.study.records import Record, frame, key
+from kscore.study.records import Record, frame, settings_key
 
 Configs = Mapping[object, RunConfig] | Iterable[RunConfig]
 
@@ -76,12 +76,8 @@ def record(part: Part, executor: Executor | None = None, *, retry_failed: bool =
 def recorded(configs: Configs, seeds: Iterable[int], *read: str | Path) -> pd.DataFrame:
     """Return what some stores hold of configs × seeds, training nothing; runs that failed are left out."""
     held, seeds = {name: run for name, run in stores.held(*read).items() if run.status != "failed"}, _seeds(seeds)
-    return frame(
-        {
-            name: [held[key(config, seed)] for seed in seeds if key(config, seed) in held]
-            for name, config in _named(configs).items()
-        }
-    )
+    keys = {name: settings_key(config) for name, config in _named(configs).items()}
+    return frame({name: [held[own, seed] for seed in seeds if (own, seed) in held] for name, own in keys.items()})
 
 
 def _filled(
@@ -94,8 +90,8 @@ def _filled(
     retry_failed: bool,
 ) -> pd.DataFrame:
     arms, seeds = _named(configs), _seeds(seeds)
-    held = stores.held(*beside, store)
-    wanted = {key(config, seed): (config, seed) for seed in seeds for config in arms.values()}
+    held, keys = stores.held(*beside, store), {name: settings_key(config) for name, config in arms.items()}
+    wanted = {(keys[name], seed): (config, seed) for seed in seeds for name, config in arms.items()}
     missing = [
         run for name, run in wanted.items() if name not in held or (retry_failed and held[name].status == "failed")
     ]
@@ -106,7 +102,7 @@ def _filled(
             done = Record.of(trained)
             held[done.key] = done
     check_failures([held[name] for name in wanted], store)
-    return frame({name: [held[key(config, seed)] for seed in seeds] for name, config in arms.items()})
+    return frame({name: [held[own, seed] for seed in seeds] for name, own in keys.items()})
 
 
 class FailedRuns(RuntimeError):

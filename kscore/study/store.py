@@ -9,13 +9,16 @@ from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
-from kscore import journal
-from kscore.project import ARCHIVE, DATA, located, shown
+from kscore import journal, paths
+from kscore.project import located
 from kscore.rl.config import PROTOCOL_VERSION
 from kscore.study.records import Key, Record, Unusable
 
 OWN = "build/runs"
 """Where what the archive lacks is kept, unless a chapter or a command names another folder."""
+
+MARK = b'"protocol"'
+"""Every record holds this word: a file without it is none of ours."""
 
 
 class Contents(NamedTuple):
@@ -79,24 +82,13 @@ def append(store: str | Path, record: dict) -> None:
 
 
 def check_own(store: str | Path) -> Path:
-    """Return the path of a store that may be written to: any but those of the project's data."""
-    path = file_of(store)
-    _check_outside(path, store)
-    return path
+    """Return the path of a store that may be written to: a new one, or one of one's own, outside of the project."""
+    return paths.file("store", store, MARK)
 
 
 def check_folder(store: str | Path) -> Path:
     """Return the path of a folder for stores that may be written to, by the same rule."""
-    if not str(store).strip():
-        raise ValueError(f"store must be the path of a folder, got {store!r}")
-    _check_outside(located(store), store)
-    return located(store)
-
-
-def _check_outside(path: Path, store: str | Path) -> None:
-    if path.resolve().is_relative_to(ARCHIVE.resolve()):
-        raise ValueError(
-            f"store must not lie in the archive, which only `kscore study --record` appends to, got {store}"
-        )
-    if path.resolve().is_relative_to(DATA.resolve()):
-        raise ValueError(f"store must not lie in {shown(DATA)}, which holds what is recorded, got {store}")
+    found = paths.place("store", store)
+    if found.exists() and not found.is_dir():
+        raise ValueError(f"store must be a folder, got {store}, which is none")
+    return found

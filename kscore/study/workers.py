@@ -7,8 +7,8 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
-from contextlib import contextmanager, nullcontext
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import partial
 from multiprocessing.connection import Connection
 
@@ -21,7 +21,7 @@ def trained(missing: list[tuple[RunConfig, int]], executor: Executor | None, tol
     """Train runs and yield the record of each as it finishes; `told` says how far it is."""
     cluster.made_by()  # by the code as it is now, not as somebody may have edited it when the first run comes back
     with progress.of(len(missing), "run", "training", told) as done:
-        with processes() if executor is None else nullcontext(executor) as pool:
+        with _lent(executor, missing) as pool:
             with _workers_without_main():
                 train = partial(_train, ahead=_each_plays(missing, pool))
                 futures = [pool.submit(train, config, seed) for config, seed in missing]
@@ -40,6 +40,14 @@ def _each_plays(missing: list[tuple[RunConfig, int]], pool: Executor) -> int:
     return episodes // pool.processes if hasattr(pool, "processes") else 0
 
 
+def _lent(executor: Executor | None, missing: list[tuple[RunConfig, int]]) -> AbstractContextManager[Executor]:
+    """Return the executor that was given, or else processes: new ones if code is named that may have been edited."""
+    if executor is not None:
+        return nullcontext(executor)
+    configs = {id(config): config for config, _ in missing}.values()
+    return processes(os.cpu_count() if any(map(records.names_from_outside, configs)) else None)
+
+
 WORKER_ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",  # more threads would only get in each other's way
     "MALLOC_TRIM_THRESHOLD_": "131072",  # glibc's own start value, kept: left to adapt, a worker's heap only ever grows
@@ -51,15 +59,45 @@ WORKER_ENVIRONMENT = {
 def processes(workers: int | None = None, scheduler: str | None = None) -> Iterator[Executor]:
     """Lend an executor of spawned processes, one a core by default, that use one thread each.
 
-    `run` makes its own; several studies in a row can share one. Nothing is spawned before there is work. Where the
+    Those of the default stay for as long as this process does, for all studies that follow each other in it, with the
+    code that they began with; a number of `workers` gets new ones. Nothing is spawned before there is work. Where the
     address of a Dask scheduler is given, or stands in DASK_SCHEDULER_ADDRESS, its cluster does the work instead.
     """
     if workers is not None:
         checks.whole("workers", workers)
     if scheduler is None:  # an empty address is a mistake, as of a script whose variable is not set; not this machine
         scheduler = os.environ.get("DASK_SCHEDULER_ADDRESS") or None
-    with cluster.executor(scheduler) if scheduler is not None else _own_processes(workers or os.cpu_count()) as pool:
+    if scheduler is not None:
+        lent = cluster.executor(scheduler)
+    elif workers is None and not _staying.lock.locked():
+        lent = _staying.lend()
+    else:
+        lent = _own_processes(workers or os.cpu_count())
+    with lent as pool:
         yield pool
+
+
+class _Staying:
+    """Processes that stay when a study is over, so that the next one need not begin by starting its own."""
+
+    def __init__(self) -> None:
+        self.lock, self.held, self.pool = threading.Lock(), ExitStack(), None
+
+    @contextmanager
+    def lend(self) -> Iterator[Executor]:
+        """Lend them to one study at a time; what ends it early, such as an interruption, ends them as well."""
+        with self.lock:
+            if self.pool is None:
+                self.pool = self.held.enter_context(_own_processes(os.cpu_count()))
+            try:
+                yield self.pool
+            except BaseException as error:
+                self.pool = None
+                self.held.__exit__(type(error), error, error.__traceback__)
+                raise
+
+
+_staying = _Staying()
 
 
 @contextmanager
@@ -67,9 +105,8 @@ def _own_processes(workers: int) -> Iterator[Executor]:
     """Lend spawned processes; after an interruption, or if this process is killed, none of them stays behind."""
     spawn = multiprocessing.get_context("spawn")
     end, line = spawn.Pipe(duplex=False)
-    with _worker_environment(), end, line:
-        pool = ProcessPoolExecutor(workers, spawn, _hold_the_line, (end,))
-        pool.processes = workers
+    with end, line:
+        pool = _Processes(workers, spawn, _hold_the_line, (end,))
         try:
             yield pool
         except BaseException:
@@ -77,6 +114,19 @@ def _own_processes(workers: int) -> Iterator[Executor]:
             raise
         finally:
             pool.shutdown(cancel_futures=True)
+
+
+class _Processes(ProcessPoolExecutor):
+    """Processes that are started, when the first work is there, in an environment of their own."""
+
+    def __init__(self, workers: int, *how: object) -> None:
+        super().__init__(workers, *how)
+        self.processes = workers
+
+    def submit(self, *work: object, **options: object) -> Future:
+        """Send something to be done by any of them."""
+        with _worker_environment():
+            return super().submit(*work, **options)
 
 
 @contextmanager
@@ -130,11 +180,12 @@ def _train(config: RunConfig, seed: int, ahead: int = 0) -> dict:
 
     compiled.expect(ahead)
 
-    start = time.perf_counter()
+    start, cpu_start = time.perf_counter(), time.thread_time()
     try:
         record = train(config, seed, progress=_go_on_if_wanted)
     except Exception as error:  # whatever it is, an environment's fault for one, the other runs go on
-        record = records.failed(config, seed, f"{type(error).__name__}: {error}", time.perf_counter() - start)
+        took = time.perf_counter() - start, time.thread_time() - cpu_start
+        record = records.failed(config, seed, f"{type(error).__name__}: {error}", *took)
     return record | {"made_by": made_by}
 
 

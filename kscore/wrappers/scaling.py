@@ -12,180 +12,18 @@ episode is worth, and so the task (chapter 15); the centre is left to the critic
     array([1.99999996])
 """
 
-import json
-import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from pathlib import Path
-from uuid import uuid4
+from collections.abc import Mapping
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from kscore import checks, normalizers
-from kscore.normalizers import NoNormalizer, Normalizer, RewardScale, Symlog
+from kscore import checks
+from kscore.wrappers.memory import Memory
+from kscore.wrappers.returns import Floats, Named, ReturnScale, discounted_returns, make_normalizer
+from kscore.wrappers.states import read_state, write_state
 
-SMALLEST = 1 / checks.LARGEST  # nothing is divided by less: no reward becomes infinite
-NEGLIGIBLE = 1e-6  # a scale that is a smaller share of the returns is that of equal ones
-LEAST_LEFT = 0.5  # of the scale, after however many episodes in a row that paid nothing
-
-Named = str | Mapping[str, object] | Normalizer
-"""A normalizer by its name, by its name and options, {"name": ..., ...}, or itself."""
-
-
-def make_normalizer(normalizer: Named, **usual: object) -> Normalizer:
-    """Return the normalizer that is meant; `usual` are options that hold where none are given.
-
-    >>> make_normalizer({"name": "ema", "decay": 0.9}).decay
-    0.9
-    """
-    if isinstance(normalizer, Normalizer):
-        return normalizer
-    if isinstance(normalizer, str):
-        return normalizers.make(normalizer, **usual)
-    if isinstance(normalizer, Mapping) and "name" in normalizer:
-        return normalizers.make(**usual | dict(normalizer))
-    raise ValueError(
-        f"normalizer must be a name, a dict with the name and options, or a Normalizer, got {normalizer!r}"
-    )
-
-
-def discounted_returns(rewards: Sequence[float], gamma: float) -> np.ndarray:
-    """Return G_t = r_t + γ G_{t+1} for all steps of an episode.
-
-    >>> discounted_returns([1.0, 1.0, 4.0], gamma=0.5)
-    array([2.5, 3. , 4. ])
-    """
-    returns, G = [], 0.0
-    for reward in reversed(rewards):
-        G = reward + gamma * G
-        returns.append(G)
-    return np.array(returns[::-1])
-
-
-@contextmanager
-def written_whole(path: str | os.PathLike) -> Iterator[Path]:
-    """Give a draft to write; it becomes the file in one piece, and a failure leaves the old file as it was."""
-    path = Path(path)
-    draft = path.with_name(f".{path.name}.{uuid4().hex}")
-    try:
-        yield draft
-        with draft.open("rb") as file:
-            os.fsync(file.fileno())
-        os.replace(draft, path)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
-
-
-class ReturnScale:
-    """What is known of the size of returns: a normalizer, and the scale that it gave last.
-
-    It learns from whole episodes, and keeps nothing of one that is under way. `mean`, `var` and `count` are there for
-    those who look at a running mean and variance in its place.
-
-    >>> known = ReturnScale("running", gamma=1.0)
-    >>> known.learn([1.0, 3.0])
-    >>> round(known.scale, 3), known.count
-    (0.5, 1)
-    """
-
-    mean = 0.0  # nothing is subtracted
-
-    def __init__(self, normalizer: Named = "episode", gamma: float = 0.99) -> None:
-        self._gamma = checks.number("gamma", gamma, low=0, high=1)
-        by_name = normalizer["name"] if isinstance(normalizer, Mapping) and "name" in normalizer else normalizer
-        usual = {"gamma": self._gamma} if by_name == RewardScale.name else {}
-        self.normalizer = make_normalizer(normalizer, **usual)
-        if isinstance(self.normalizer, RewardScale) and self.normalizer.gamma != self._gamma:
-            raise ValueError(f"gamma must be that of its normalizer, {self.normalizer.gamma}, got {gamma}")
-        self.scale = 1.0 if isinstance(self.normalizer, NoNormalizer | Symlog) else 0.0  # 0: not known yet
-        self.largest = 0.0  # of the discounted sums that were met before the scale was known
-        self.count = 0  # episodes learned from
-        self.first = 0.0  # the first return of all
-
-    @property
-    def gamma(self) -> float:
-        """The discount of the returns; it should be the learner's."""
-        return self._gamma
-
-    @gamma.setter
-    def gamma(self, gamma: float) -> None:
-        self._gamma = checks.number("gamma", gamma, low=0, high=1)
-        if isinstance(self.normalizer, RewardScale):
-            self.normalizer.gamma = self._gamma
-
-    @property
-    def divisor(self) -> float:
-        """What a reward is divided by now: the scale or, as long as there is none, the largest sum so far."""
-        return self.scale or self.start
-
-    @property
-    def start(self) -> float:
-        """What a reward is divided by as long as there is no scale; 1 where there were nothing but zeros."""
-        return self.largest if self.largest >= SMALLEST else 1.0
-
-    @property
-    def var(self) -> float:
-        """The square of what a reward is divided by."""
-        return self.divisor**2
-
-    def learn(self, rewards: Sequence[float]) -> None:
-        """Learn from a whole episode: from its returns, or from its rewards where the normalizer adds them up itself.
-
-        As long as all returns have been equal, and where a scale is nothing beside the returns, nothing is known of how
-        far they are spread, and the scale stays what it was. So it does after an episode that paid nothing; and where
-        many in a row would have a normalizer forget how large returns are, so that the next reward is a spike, it
-        learns from no more of them than halve its scale.
-        """
-        returns = discounted_returns(rewards, self._gamma)
-        seen = np.array(rewards) if isinstance(self.normalizer, RewardScale) else returns
-        size = math.sqrt(returns.dot(returns) / len(returns))
-        before = self.normalizer.state_dict() if self.scale and not size else {}
-        if not self.normalizer.frozen:
-            self.normalizer.learn(seen)
-        self.first = self.first if self.count else float(returns[0])
-        self.count += 1
-        scale = self.normalizer.recall(seen).scale
-        scale = float(scale if isinstance(scale, float) else np.ravel(scale)[-1])
-        spread = self.scale or (returns != self.first).any()
-        if size and spread and max(NEGLIGIBLE * size, SMALLEST) < scale < math.inf:
-            self.scale = scale
-        if before and scale < LEAST_LEFT * self.scale:
-            self.normalizer.load_state_dict(before)
-
-    def state_dict(self) -> dict[str, object]:
-        """Return what was learned, as plain numbers, lists and dicts that survive JSON."""
-        kind = getattr(self.normalizer, "name", type(self.normalizer).__name__)
-        return {
-            "kind": kind,
-            "gamma": self._gamma,
-            "normalizer": self.normalizer.state_dict(),
-            "scale": self.scale,
-            "largest": self.largest,
-            "count": self.count,
-            "first": self.first,
-        }
-
-    def load_state_dict(self, state: Mapping[str, object]) -> None:
-        """Go on from what another one of the same kind and γ has learned; a bad state changes nothing."""
-        own = self.state_dict()
-        if not isinstance(state, Mapping) or set(state) != set(own):
-            raise ValueError(f"state must have the keys {sorted(own)}, got {state!r:.200}")
-        for key in ("kind", "gamma"):
-            if state[key] != own[key]:
-                raise ValueError(f"state[{key!r}] must be {own[key]!r}, as here, got {state[key]!r:.200}")
-        count = checks.whole("state['count']", state["count"], low=0)
-        scale, largest, first = (
-            checks.number(f"state[{name!r}]", state[name], low=low, high=math.inf)
-            for name, low in (("scale", 0), ("largest", 0), ("first", -math.inf))
-        )
-        if 0 < scale < SMALLEST:
-            raise ValueError(f"state['scale'] must be 0 or at least {SMALLEST:g}, got {scale}")
-        if not isinstance(state["normalizer"], Mapping):
-            raise ValueError(f"state['normalizer'] must be a dict, got {state['normalizer']!r:.200}")
-        self.normalizer.load_state_dict(dict(state["normalizer"]))
-        self.scale, self.largest, self.count, self.first = scale, largest, count, first
+__all__ = ["Floats", "Named", "ReturnScale", "RewardScaling", "discounted_returns", "make_normalizer"]
 
 
 class RewardScaling:
@@ -193,7 +31,9 @@ class RewardScaling:
 
     All rewards of an episode are divided by the same number: the scale that was known when it began. When it has ended,
     terminated or cut off, the normalizer learns from its true discounted returns, and the next episode is divided by
-    what is known then. Nothing of an episode is carried into the next. `frozen`: go on dividing and stop learning.
+    what is known then. Nothing of an episode is carried into the next. `frozen`: go on dividing and stop learning; an
+    episode of which a part was played so is not learned from. One that goes on for more than `memory.LONGEST` steps
+    is learned from as if it had been cut off there.
 
     Until an episode has ended there is no scale. The first rewards are divided by the largest size, over all lanes and
     steps so far, of the sum A_t = γ A_{t-1} + r_t. As r_t = A_t - γ A_{t-1}, a reward is at most as large as two
@@ -204,14 +44,22 @@ class RewardScaling:
     array([ 0.1, -1. ])
     """
 
-    def __init__(self, normalizer: Named = "episode", lanes: int = 1, gamma: float = 0.99) -> None:
-        self._known = ReturnScale(normalizer, gamma)
+    def __init__(
+        self,
+        normalizer: Named = "episode",
+        lanes: int = 1,
+        gamma: float = 0.99,
+        floor: float = 0.0,
+        epsilon: float = 0.0,
+    ) -> None:
+        self._known = ReturnScale(normalizer, gamma, floor, epsilon)
         self.lanes = checks.whole("lanes", lanes)
         self.frozen = False
-        self._rewards = np.empty((64, self.lanes))  # of the episodes under way, a row per step
-        self._time = 0  # rows that are filled
-        self._begun = np.zeros(self.lanes, int)  # the row that the episode of each lane begins with
-        self._sums = np.zeros(self.lanes)  # A, followed where and as long as an episode has no scale
+        self.sums = np.zeros(self.lanes)  # A, of the episodes under way
+        self._memory = Memory(self.lanes)
+        self._time = 0  # steps so far
+        self._begun = np.zeros(self.lanes, int)  # the step that the episode of each lane began with
+        self._whole = np.ones(self.lanes, bool)  # lanes whose episode is learned from when it ends
         self._scales = np.zeros(self.lanes)  # what the rewards of each lane's episode are divided by; 0: no scale
         self._starting = True  # some of them have none
         self._begin(np.arange(self.lanes))
@@ -227,22 +75,29 @@ class RewardScaling:
             raise ValueError(f"known must be a ReturnScale, as wrappers of one kind share it, got {known!r:.200}")
         self._known = known
 
-    def step(self, rewards: np.ndarray, ended: np.ndarray) -> np.ndarray:
-        """Scale the rewards of one step, (lanes,), and learn from the episodes that `ended` with it, (lanes,)."""
+    def step(self, rewards: ArrayLike, ended: ArrayLike, idle: NDArray[np.bool_] | None = None) -> Floats:
+        """Scale the rewards of one step, (lanes,), and learn from the episodes that `ended` with it, (lanes,).
+
+        In lanes that are `idle`, (lanes,), the step belongs to no episode, and the next one begins after it.
+        """
         rewards, ended = self._checked(rewards), np.asarray(ended, bool)
         if ended.shape != (self.lanes,):
             raise ValueError(f"ended must have the shape ({self.lanes},), got {ended.shape}")
-        if self._time == len(self._rewards):
+        if self._memory.full and not self.frozen:
             self._make_room()
-        self._rewards[self._time] = rewards
-        self._time += 1
+        self._follow(rewards, idle)
         scaled = self._started(rewards) if self._starting else rewards / self._scales
         if np.count_nonzero(ended):
-            self._end(np.flatnonzero(ended))
+            self._end(np.flatnonzero(ended if idle is None else ended & ~idle))
+        if idle is not None:
+            self._begin(np.flatnonzero(idle))
         return scaled
 
-    def abandon(self, lanes: int | np.ndarray | None = None) -> None:
-        """Drop the unfinished episodes of some lanes (a number, numbers or a mask; None: all), not learned from."""
+    def abandon(self, lanes: int | ArrayLike | None = None) -> None:
+        """Drop the unfinished episodes of some lanes (a number, numbers or a mask; None: all), not learned from.
+
+        The next step is the first of another episode there.
+        """
         try:
             dropped = np.atleast_1d(np.arange(self.lanes)[... if lanes is None else lanes])
         except IndexError:
@@ -256,24 +111,23 @@ class RewardScaling:
         return self._known.state_dict()
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
-        """Go on from what another scaling has learned, and drop the episodes under way; a bad state changes nothing."""
+        """Go on from what another scaling has learned; a bad state changes nothing.
+
+        Episodes under way are divided by what was loaded from here on, and not learned from.
+        """
         self._known.load_state_dict(state)
-        self.abandon()
+        self._whole[self._begun < self._time] = False
+        self._divide_by_what_is_known(np.arange(self.lanes))
 
-    def save(self, path: str | os.PathLike) -> None:
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Write what was learned to a file of JSON, in one piece: a reader finds the old file or the new one."""
-        with written_whole(path) as draft:
-            draft.write_text(json.dumps(self.state_dict(), allow_nan=False), encoding="utf-8")
+        write_state(path, self.state_dict())
 
-    def load(self, path: str | os.PathLike) -> None:
+    def load(self, path: str | os.PathLike[str]) -> None:
         """Go on from what was saved to a file; a bad file changes nothing."""
-        try:
-            state = json.loads(Path(path).read_text(encoding="utf-8"))
-        except ValueError as error:  # no JSON, or no text
-            raise ValueError(f"path must name a file that was saved by a wrapper, got {str(path)!r}: {error}") from None
-        self.load_state_dict(state)
+        self.load_state_dict(read_state(path))
 
-    def _checked(self, rewards: np.ndarray) -> np.ndarray:
+    def _checked(self, rewards: ArrayLike) -> Floats:
         try:
             checked = np.array(rewards, float)
         except (TypeError, ValueError, OverflowError):
@@ -284,33 +138,45 @@ class RewardScaling:
             checks.series("rewards", checked)
         return checked
 
-    def _started(self, rewards: np.ndarray) -> np.ndarray:
-        """Scale rewards while some lanes play episodes that began before there was a scale."""
-        without = self._scales == 0
-        self._sums = self._known.gamma * self._sums + rewards
-        if not self.frozen:
-            self._known.largest = max(self._known.largest, float(np.abs(self._sums[without]).max()))
-        return rewards / np.where(without, self._known.start, self._scales)
-
-    def _end(self, lanes: np.ndarray) -> None:
-        if not self.frozen:
-            for lane in lanes:
-                self._known.learn(self._rewards[self._begun[lane] : self._time, lane].tolist())
-        self._begin(lanes)
-
-    def _begin(self, lanes: np.ndarray) -> None:
-        """Let the next step be the first of an episode in some lanes, with the scale that is known now."""
-        if len(lanes) == self.lanes:
-            self._time = 0
-        self._begun[lanes], self._sums[lanes], self._scales[lanes] = self._time, 0.0, self._known.scale
-        self._starting = (self._starting or not self._known.scale) and not self._scales.all()
+    def _follow(self, rewards: Floats, idle: NDArray[np.bool_] | None) -> None:
+        """Take a step into the sums and, unless frozen, into their mean and the memory of the episodes under way."""
+        self._time += 1
+        self.sums *= self._known.gamma
+        self.sums += rewards
+        if idle is not None:
+            self.sums[idle] = 0.0
+        if self.frozen:
+            self._whole[:] = False
+            return
+        lanes = self.lanes if idle is None else self.lanes - int(np.count_nonzero(idle))
+        if lanes:
+            self._known.follow(float(self.sums.sum()), lanes)
+        self._memory.add(rewards)
 
     def _make_room(self) -> None:
-        """Forget the rows that no episode under way needs; where most of them are needed, have twice as many."""
-        oldest = int(self._begun.min())
-        needed = self._rewards[oldest:]
-        if oldest < len(self._rewards) // 2:
-            self._rewards = np.empty((2 * len(self._rewards), self.lanes))
-        self._rewards[: len(needed)] = needed
-        self._time -= oldest
-        self._begun -= oldest
+        """Empty the memory's block; an episode that has become too long to be kept is learned from as if cut off."""
+        too_long = self._memory.make_room(self._whole)
+        if too_long:
+            self._end(np.array(too_long))
+
+    def _started(self, rewards: Floats) -> Floats:
+        """Scale rewards while some lanes play episodes that began before there was a scale."""
+        without = self._scales == 0
+        if not self.frozen:
+            self._known.largest = max(self._known.largest, float(np.abs(self.sums[without]).max()))
+        return rewards / np.where(without, self._known.with_epsilon(self._known.start), self._scales)
+
+    def _end(self, lanes: NDArray[np.intp]) -> None:
+        for lane in lanes[self._whole[lanes]]:
+            self._known.learn(self._memory.episode(lane).tolist())
+        self._begin(lanes)
+
+    def _begin(self, lanes: NDArray[np.intp]) -> None:
+        """Let the next step be the first of an episode in some lanes, with the scale that is known now."""
+        self._memory.begin(lanes)
+        self._begun[lanes], self.sums[lanes], self._whole[lanes] = self._time, 0.0, True
+        self._divide_by_what_is_known(lanes)
+
+    def _divide_by_what_is_known(self, lanes: NDArray[np.intp]) -> None:
+        self._scales[lanes] = self._known.divisor if self._known.scale else 0.0
+        self._starting = (self._starting or not self._known.scale) and not self._scales.all()
