@@ -107,26 +107,35 @@ def steady_state(Q: float, R: float) -> SteadyState:
 def filter_series(z: np.ndarray, Q: float, R: float, start: Belief = START) -> Filtered:
     """Run the filter (P2, P3) over observations in order.
 
-    `z` is (time,) or (time, streams); streams share Q and R and do not see each other. The gains do not depend on
-    the data, so they are computed once for all streams. `start` holds one number for all streams, or one a stream.
+    `z` is (time,) or (time, streams); streams share Q and R, and so their gains, which do not depend on the data; they
+    do not see each other. `start` holds one number for all streams, or one a stream.
     """
     z = checks.series("z", z, dims=(1, 2))
     Q, R = checks.variance("Q", Q), checks.variance("R", R, positive=True)
     return filter_checked(z, Q, R, _checked_start(start, z))
 
 
+def follow(x, P, z, Q, R):
+    """Let one step pass and learn from one observation: the recursion (P2, P3) that all filters of a level here run.
+
+    Returned are x and P, and on the way to them the gain K = P⁻ / S, the innovation ν = z - x⁻ and its variance
+    S = P⁻ + R, with P⁻ = P + Q. Numbers, arrays and torch's tensors go through it alike; nothing is checked.
+    """
+    prior = P + Q
+    S = prior + R
+    K = prior / S
+    innovation = z - x
+    return x + K * innovation, K * R, K, innovation, S
+
+
 def filter_checked(z: np.ndarray, Q: float, R: float, start: Belief) -> Filtered:
     """Do what `filter_series` does, for a caller who has checked the arguments already."""
     x, P = start
-    gains = []
-    for _ in range(len(z)):
-        P_prior = P + Q
-        K = P_prior / (P_prior + R)
-        P = K * R
+    mean, gains = _storage(z), []
+    for t, z_t in enumerate(_rows(z)):
+        x, P, K, _, _ = follow(x, P, z_t, Q, R)
+        mean[t] = x
         gains.append(K)
-    mean = _storage(z)
-    for t, (K, z_t) in enumerate(zip(gains, _rows(z), strict=True)):
-        mean[t] = x = x + K * (z_t - x)
     K = np.array(gains).reshape(len(z), *[-1] * (z.ndim - 1))  # (time,), (time, 1) or (time, streams)
     return _filtered(start, Q, mean, K, np.full_like(K, R), R)
 
@@ -164,12 +173,8 @@ def adaptive_filter_checked(
         R_next = alpha * R + (1 - alpha) * surprise * surprise + TINY
         if R_timing == "before":
             R = R_next
-        P_prior = P + Q
-        K = P_prior / (P_prior + R)
-        x = x + K * surprise
-        P = K * R
-        mean[t], gain[t], noise[t] = x, K, R
-        R = R_next
+        x, P, gain[t], _, _ = follow(x, P, z_t, Q, R)
+        mean[t], noise[t], R = x, R, R_next
     return _filtered(start, Q, mean, np.asarray(gain), np.asarray(noise), R)
 
 

@@ -6,12 +6,13 @@ Labels such as P1 name facts of the paper; chapter 00 lists them.
 """
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
 from kscore import checks
-from kscore.filters.level import Belief, steady_state
+from kscore.filters.level import Belief, follow, steady_state
 
 if TYPE_CHECKING:
     import torch
@@ -49,9 +50,7 @@ def local_level_likelihood(series: np.ndarray, Q: float, R: float) -> float:
     adds -(log 2πS_t + ν_t² / S_t) / 2, with the innovation ν_t = z_t - x⁻_t and its variance S_t = P⁻_t + R.
     """
     z = _series(series)
-    R = checks.variance("R", R, positive=True)
-    m, logs, squares = _innovations(z, checks.variance("Q", Q) / R)
-    return -0.5 * (m * (LOG_2PI + math.log(R)) + logs + squares / R)
+    return _likelihood(z.tolist(), checks.variance("Q", Q), checks.variance("R", R, positive=True), math.log)
 
 
 def concentrated_likelihood(series: np.ndarray, ratio: float) -> float:
@@ -65,21 +64,22 @@ def concentrated_likelihood(series: np.ndarray, ratio: float) -> float:
 
 
 def _concentrated(z: np.ndarray, ratio: float) -> float:
-    m, logs, squares = _innovations(z, ratio)
+    m, logs, squares = _innovations(z.tolist(), ratio, 1.0, math.log)
     return -0.5 * (m * (1 + LOG_2PI + math.log(max(squares / m, SMALLEST * _power(z)))) + logs)
 
 
-def _innovations(z: np.ndarray, ratio: float) -> tuple[int, float, float]:
-    """Return how many innovations there are, Σ log S_t and Σ ν_t² / S_t, with R = 1 and Q = ratio."""
-    x, P, logs, squares = float(z[0]), 1.0, 0.0, 0.0
-    for value in z[1:].tolist():
-        S = P + ratio + 1.0
-        innovation = value - x
-        K = (P + ratio) / S
-        x += K * innovation
-        P = K
-        logs += math.log(S)
-        squares += innovation * innovation / S
+def _likelihood(z, Q, R, log: Callable):
+    m, logs, squares = _innovations(z, Q, R, log)
+    return -0.5 * (m * LOG_2PI + logs + squares)
+
+
+def _innovations(z, Q, R, log: Callable) -> tuple:
+    """Return how many innovations there are, Σ log S_t and Σ ν_t² / S_t, of numbers or of torch's tensors."""
+    x, P, logs, squares = z[0], R, 0.0, 0.0
+    for value in z[1:]:
+        x, P, _, innovation, S = follow(x, P, value, Q, R)
+        logs = logs + log(S)
+        squares = squares + innovation * innovation / S
     return len(z) - 1, logs, squares
 
 
@@ -121,7 +121,7 @@ def _by_likelihood(z: np.ndarray) -> Noise:
 
 def _noise(ratio: float, z: np.ndarray, scale: float) -> Noise:
     """Return Q and R from their ratio, with the R that suits it best."""
-    m, _, squares = _innovations(z, ratio)
+    m, _, squares = _innovations(z.tolist(), ratio, 1.0, math.log)
     R = max(squares / m, SMALLEST) * scale
     return Noise(ratio * R, R)
 
@@ -166,14 +166,7 @@ def torch_likelihood(z: "torch.Tensor", Q: "torch.Tensor", R: "torch.Tensor") ->
     """Return what `local_level_likelihood` returns, for torch tensors: it can be differentiated by Q, R and z."""
     import torch
 
-    x, P, total = z[0], R, torch.zeros((), dtype=z.dtype)
-    for value in z[1:]:
-        S = P + Q + R
-        innovation = value - x
-        K = (P + Q) / S
-        x, P = x + K * innovation, K * R
-        total = total + torch.log(S) + innovation**2 / S
-    return -0.5 * (total + (len(z) - 1) * LOG_2PI)
+    return _likelihood(z, Q, R, torch.log)
 
 
 def _series(series: np.ndarray, least: int = 2) -> np.ndarray:
@@ -243,15 +236,12 @@ def follow_bank(bank: Bank, z: float, forget: float = 0.0, noise: float = 1.0) -
     `forget` is the share of the evidence that is given up at each step, so that a bank can change its mind. `noise` is
     the variance of this observation in units of R: that of the mean of four usual ones is 1/4.
     """
-    prior = bank.var + bank.ratio
-    S = prior + noise
-    innovation = z - bank.mean
-    gain = prior / S
+    mean, var, _, innovation, S = follow(bank.mean, bank.var, z, bank.ratio, noise)
     kept = 1.0 - forget
     return Bank(
         bank.ratio,
-        bank.mean + gain * innovation,
-        gain * noise,
+        mean,
+        var,
         kept * bank.count + 1.0,
         kept * bank.logs + np.log(S),
         kept * bank.squares + innovation * innovation / S,

@@ -80,10 +80,9 @@ def local_level(z: np.ndarray, ratio: float | np.ndarray) -> Innovations:
     ratio = np.asarray(ratio, float)
     mean, var, missed, variance = np.full(ratio.shape, float(z[0])), np.ones(ratio.shape), [], []
     for value in z[1:].tolist():
-        S = var + ratio + 1
-        missed.append(value - mean)
+        mean, var, _, innovation, S = filters.follow(mean, var, value, ratio, 1.0)
+        missed.append(innovation)
         variance.append(S)
-        mean, var = mean + (1 - 1 / S) * missed[-1], 1 - 1 / S
     return _judged(missed, variance)
 
 

@@ -101,14 +101,8 @@ def lander(episodes: int, seed: int) -> tuple[list[np.ndarray], list[np.ndarray]
             if terminated or truncated:
                 break
         gradients.append(np.array(slopes))
-        returns.append(_discounted(rewards))
+        returns.append(normalizers.discounted_returns(rewards, GAMMA))
     return gradients, returns
-
-
-def _discounted(rewards: list[float]) -> np.ndarray:
-    """Return G_t = r_t + γ G_{t+1}; that of `algorithms` would bring torch with it."""
-    G = 0.0
-    return np.array([G := reward + GAMMA * G for reward in reversed(rewards)])[::-1]
 
 
 def measured(episodes: int = 30_000, seed: int = 4, keep: int = 51) -> pd.DataFrame:

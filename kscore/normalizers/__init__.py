@@ -18,7 +18,7 @@ from dataclasses import MISSING, fields
 import numpy as np
 
 from kscore import checks
-from kscore.normalizers.base import Normalizer, Scaling
+from kscore.normalizers.base import Normalizer, Scaling, discounted_returns
 from kscore.normalizers.episodes import EpisodeScore
 from kscore.normalizers.parts import Parts
 from kscore.normalizers.relatives import Percentile, PopArt, RewardScale, Symlog
@@ -40,6 +40,7 @@ __all__ = [
     "Scaling",
     "Symlog",
     "ZScore",
+    "discounted_returns",
     "make",
     "option_names",
     "spelled_out",

@@ -1,7 +1,7 @@
-"""What all normalizers have in common: check, learn or recall a centre and a scale, score."""
+"""What all normalizers have in common: check, learn or recall a centre and a scale, score; and the returns."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar, NamedTuple
@@ -64,6 +64,17 @@ class Normalizer:
         checked = {key: check(f"state[{key!r}]", state[key]) for key, check in self.state.items()}
         for key, value in checked.items():
             setattr(self, key, value)
+
+
+def discounted_returns(rewards: Sequence[float], gamma: float) -> np.ndarray:
+    """Return G_t = r_t + γ G_{t+1} for every step of an episode, (time,), with nothing after the last reward.
+
+    >>> discounted_returns([1.0, 1.0, 4.0], gamma=0.5)
+    array([2.5, 3. , 4. ])
+    """
+    G = 0.0
+    backwards = [G := reward + gamma * G for reward in reversed(rewards)]
+    return np.array(backwards[::-1])
 
 
 positive_variance = partial(checks.variance, positive=True)

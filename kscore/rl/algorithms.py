@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -24,36 +24,14 @@ import torch.nn.functional as F
 from torch.optim.adam import adam
 
 from kscore import normalizers
-from kscore.normalizers import Normalizer
+from kscore.normalizers import Normalizer, discounted_returns
+from kscore.rl.config import RunConfig
 from kscore.rl.environments import Diverged, Episode
 from kscore.rl.networks import Dropout, Layer, Masks, Memory, Network
 from kscore.rl.policies import Head
 
 Door = Callable[[np.ndarray, list[int]], np.ndarray]
 """What is done to a signal, (T,), of episodes of these lengths, one after the other."""
-
-
-class Settings(Protocol):
-    """What an algorithm reads of a run's configuration (see `RunConfig`)."""
-
-    reward_normalizer: dict | None
-    normalizer: dict
-    signal: str
-    advantage_normalizer: dict | None
-    normalize_advantages: bool
-    gamma: float
-    lam: float
-    epochs: int
-    clip: float
-    policy_reduction: str
-    value_reduction: str
-
-
-def discounted_returns(rewards: list[float], gamma: float) -> np.ndarray:
-    """Return G_t = r_t + γ G_{t+1} for every step, (T,), with nothing after the last reward."""
-    G = 0.0
-    backwards = [G := reward + gamma * G for reward in reversed(rewards)]
-    return np.array(backwards[::-1])
 
 
 def gae_advantages(rewards: list[float], values: np.ndarray, gamma: float, lam: float) -> np.ndarray:
@@ -115,7 +93,7 @@ class Normalization(NamedTuple):
     advantages: Door
 
 
-def normalization(config: Settings) -> Normalization:
+def normalization(config: RunConfig) -> Normalization:
     """Put new normalizers at the doors of rewards, returns and advantages, each with a state of its own.
 
     A normalizer of the returns makes the critic learn scores; with one at the door of the advantages only, it learns
@@ -191,7 +169,7 @@ class Agent:
         return outputs if self.units is None else self.units.values(outputs)
 
     def value_loss(
-        self, values: torch.Tensor, targets: np.ndarray | torch.Tensor, config: Settings, episodes: int = 1
+        self, values: torch.Tensor, targets: np.ndarray | torch.Tensor, config: RunConfig, episodes: int = 1
     ) -> torch.Tensor:
         """Return the smooth-L1 distance of the values from their targets, in the critic's own units."""
         if self.units is not None:
@@ -284,7 +262,7 @@ def units_of(options: dict | None) -> Units | Logarithms | None:
     return Logarithms() if options["name"] == "symlog" else Units(normalizers.make(**options))
 
 
-def reinforce(agent: Agent, batch: Batch, normalize: Normalization, config: Settings) -> None:
+def reinforce(agent: Agent, batch: Batch, normalize: Normalization, config: RunConfig) -> None:
     """Update by -Σ log π(a_t | s_t) Ĝ_t: a return is its own advantage, there is no critic.
 
     The released actor-critic on CartPole is this, with a critic trained aside that the policy does not use (R5).
@@ -295,7 +273,7 @@ def reinforce(agent: Agent, batch: Batch, normalize: Normalization, config: Sett
     agent.descend(policy_loss(agent.log_probs(batch, batch.masks), advantages, config, len(batch.rewards)))
 
 
-def actor_critic(agent: Agent, batch: Batch, normalize: Normalization, config: Settings) -> None:
+def actor_critic(agent: Agent, batch: Batch, normalize: Normalization, config: RunConfig) -> None:
     """Update by A_t = Ĝ_t - V(s_t), and the critic towards Ĝ."""
     batch = batch.rewarded(normalize.rewards)
     targets = normalize.returns(batch.returns(config.gamma), batch.lengths)
@@ -308,7 +286,7 @@ def actor_critic(agent: Agent, batch: Batch, normalize: Normalization, config: S
     )
 
 
-def gae(agent: Agent, batch: Batch, normalize: Normalization, config: Settings) -> None:
+def gae(agent: Agent, batch: Batch, normalize: Normalization, config: RunConfig) -> None:
     """Update by generalized advantage estimates of the raw rewards, and the critic towards Ĝ (R8)."""
     batch = batch.rewarded(normalize.rewards)
     targets = normalize.returns(batch.returns(config.gamma), batch.lengths)
@@ -322,7 +300,7 @@ def gae(agent: Agent, batch: Batch, normalize: Normalization, config: Settings) 
     )
 
 
-def ppo(agent: Agent, batch: Batch, normalize: Normalization, config: Settings) -> None:
+def ppo(agent: Agent, batch: Batch, normalize: Normalization, config: RunConfig) -> None:
     """Update several times on the same episodes by A_t = Ĝ_t - V(s_t), with clipped probability ratios."""
     batch = batch.rewarded(normalize.rewards)
     targets = normalize.returns(batch.returns(config.gamma), batch.lengths)
@@ -344,7 +322,7 @@ def ppo(agent: Agent, batch: Batch, normalize: Normalization, config: Settings) 
 ALGORITHMS = {"reinforce": reinforce, "actor_critic": actor_critic, "gae": gae, "ppo": ppo}
 
 
-def policy_loss(log_probs: torch.Tensor, advantages: np.ndarray, config: Settings, episodes: int = 1) -> torch.Tensor:
+def policy_loss(log_probs: torch.Tensor, advantages: np.ndarray, config: RunConfig, episodes: int = 1) -> torch.Tensor:
     """Return -Σ_t log π(a_t | s_t) A_t of an episode, averaged over episodes, or the mean over all timesteps."""
     return -_weighted(log_probs, _tensor(advantages, log_probs), config.policy_reduction, episodes)
 
@@ -363,7 +341,7 @@ def clipped_loss(
     old_log_probs: torch.Tensor,
     advantages: torch.Tensor,
     bounds: tuple[torch.Tensor, torch.Tensor],
-    config: Settings,
+    config: RunConfig,
     episodes: int = 1,
 ) -> torch.Tensor:
     """Return -Σ_t min(ρ_t A_t, clip(ρ_t, 1 - c, 1 + c) A_t), ρ_t = π(a_t | s_t) / π_old(a_t | s_t), or its mean."""
@@ -372,7 +350,7 @@ def clipped_loss(
 
 
 def value_loss(
-    values: torch.Tensor, targets: np.ndarray | torch.Tensor, config: Settings, episodes: int = 1
+    values: torch.Tensor, targets: np.ndarray | torch.Tensor, config: RunConfig, episodes: int = 1
 ) -> torch.Tensor:
     """Return the smooth-L1 distance of the values from their targets, summed or averaged as the policy's loss is."""
     loss = F.smooth_l1_loss(values, _tensor(targets, values), reduction=config.value_reduction)

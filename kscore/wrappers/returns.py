@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kscore import checks, normalizers
-from kscore.normalizers import NoNormalizer, Normalizer, RewardScale, Symlog
+from kscore.normalizers import NoNormalizer, Normalizer, RewardScale, Symlog, discounted_returns
 from kscore.wrappers.states import VERSION, checked_state, described
 
 SMALLEST = 1 / checks.LARGEST  # nothing is divided by less: no reward becomes infinite
@@ -40,19 +40,6 @@ def make_normalizer(normalizer: Named, **usual: object) -> Normalizer:
     raise ValueError(
         f"normalizer must be a name, a dict with the name and options, or a Normalizer, got {normalizer!r}"
     )
-
-
-def discounted_returns(rewards: Sequence[float], gamma: float) -> Floats:
-    """Return G_t = r_t + γ G_{t+1} for all steps of an episode.
-
-    >>> discounted_returns([1.0, 1.0, 4.0], gamma=0.5)
-    array([2.5, 3. , 4. ])
-    """
-    returns, G = [], 0.0
-    for reward in reversed(rewards):
-        G = reward + gamma * G
-        returns.append(G)
-    return np.array(returns[::-1])
 
 
 class ReturnScale:
