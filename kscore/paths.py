@@ -22,6 +22,7 @@ HELD = {
     "docs": "docs, which holds the pages",
     "tests": "tests, which holds the tests",
     "benchmarks": "benchmarks, which holds the measurements of speed",
+    "play": "play, which holds the page that trains",
     ".git": ".git, which holds the history",
     ".venv": ".venv, which holds the packages",
 }
