@@ -61,10 +61,10 @@ from kscore import analysis, chapters, figures, filters, normalizers, study
 from kscore.analysis import stats, verdicts
 from kscore.labs import digit_addition
 from kscore.labs.digit_addition import SumsConfig, matched, taught, train_sums
-from kscore.normalizers import groups
+from kscore.normalizers import discounted_returns, groups
 from kscore.rl import cartpoles
-from kscore.rl.algorithms import Logarithms, Units, discounted_returns
 from kscore.rl.training import make_agent, one_thread
+from kscore.rl.units import Logarithms, Units
 from kscore.study import beyond, plan
 
 chapter = chapters.begin("15_relatives")

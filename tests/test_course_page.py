@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from kscore import __main__
+from kscore import options
 from kscore.chapters import course, notebooks
 from kscore.project import ROOT
 
@@ -77,7 +77,7 @@ def test_every_command_is_understood():
     commands = re.findall(r"^\.venv/bin/kscore (.+)$", PAGE, re.MULTILINE)
     assert len(commands) >= 3
     for command in commands:
-        __main__._parser().parse_args(command.split())
+        options.parser().parse_args(command.split())
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = re.findall(r"(?:^|`)make ([a-z]+)", PAGE, re.MULTILINE)
     assert "student" in targets and all(re.search(rf"^{name}:", makefile, re.MULTILINE) for name in targets)

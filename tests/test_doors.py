@@ -15,11 +15,12 @@ import torch
 
 from kscore import normalizers, study
 from kscore.rl import RunConfig, algorithms, environments, train, training
-from kscore.rl.algorithms import Adam, Agent, Batch, Units
+from kscore.rl.algorithms import Adam, Agent, Batch
 from kscore.rl.config import PRESETS
 from kscore.rl.environments import Episode
 from kscore.rl.networks import Dropout, Memory, Network
 from kscore.rl.policies import Categorical, Gaussian, Head, Policy, head_for
+from kscore.rl.units import Units
 from kscore.study.records import LATER, Record, key
 
 ALL = tuple(algorithms.ALGORITHMS)

@@ -114,6 +114,7 @@ def test_no_tag_makes_another_value_of_what_is_written(chapter, tmp_path, value)
 
 def test_a_grid_of_many_combinations_reads_its_chapter_once(chapter, tmp_path, monkeypatch):
     from kscore import __main__
+    from kscore.options import parser
 
     read = []
     monkeypatch.setattr(notebooks, "cells", lambda path, real=notebooks.cells: read.append(path) or real(path))
@@ -123,5 +124,5 @@ def test_a_grid_of_many_combinations_reads_its_chapter_once(chapter, tmp_path, m
         "--sweep",
         "rate=" + ",".join(f"0.{i:03}" for i in range(100)),
     ]
-    options = __main__._parser().parse_args(["run", "00", "--out", str(tmp_path / "out"), *sweeps])
+    options = parser().parse_args(["run", "00", "--out", str(tmp_path / "out"), *sweeps])
     assert len(__main__._tasks(options)) == 10_000 and len(read) == 1

@@ -16,8 +16,9 @@ from kscore import normalizers
 from kscore.normalizers import make
 from kscore.normalizers.base import symexp, symlog
 from kscore.rl import RunConfig, algorithms, train, training
-from kscore.rl.algorithms import Batch, Logarithms, Units, units_of
+from kscore.rl.algorithms import Batch
 from kscore.rl.environments import Episode
+from kscore.rl.units import Logarithms, Units, units_of
 
 RELATIVES = ("popart", "percentile", "reward_scale", "symlog")
 LEARNING = ("popart", "percentile", "reward_scale")

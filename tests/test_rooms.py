@@ -17,7 +17,7 @@ PACKAGE = Path(kscore.__file__).parent
 
 # Rooms, and inside them modules, each of which may use what stands before it. A package's own `__init__` stands after
 # all of its modules: those that look at it would look at what is built on them.
-FIRST = ["checks", "project", "paths", "journal", "progress", "console", "provenance"]
+FIRST = ["checks", "project", "paths", "journal", "progress", "console", "provenance", "options"]
 ROOMS = {
     "filters": ["level", "noise", "slope"],
     "normalizers": ["base", "steps", "episodes", "parts", "relatives", "groups"],
@@ -31,6 +31,7 @@ ROOMS = {
         "networks",
         "policies",
         "compiled",
+        "units",
         "algorithms",
         "training",
     ],

@@ -19,11 +19,12 @@ import torch
 
 from kscore import checks, provenance
 from kscore.rl import compiled, disturbances, environments
-from kscore.rl.algorithms import ALGORITHMS, Adam, Agent, Batch, normalization, units_of
+from kscore.rl.algorithms import ALGORITHMS, Adam, Agent, Batch, normalization
 from kscore.rl.config import PROTOCOL_VERSION, RunConfig
 from kscore.rl.environments import Diverged
 from kscore.rl.networks import Dropout, Memory, Network
 from kscore.rl.policies import Policy, head_for
+from kscore.rl.units import units_of
 
 STREAMS = ("training environment", "evaluation environment", "initialization", "actions", "dropout", "disturbance")
 """The independent random streams of a run: stream i of a seed is `np.random.default_rng([seed, i])`."""
