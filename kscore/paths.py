@@ -123,6 +123,8 @@ def whole(path: Path) -> Iterator[Path]:
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         yield draft
+        with draft.open("rb") as file:
+            os.fsync(file.fileno())
         os.replace(draft, path)
     finally:
         draft.unlink(missing_ok=True)

@@ -28,28 +28,3 @@ from kscore.analysis.comparisons import (
     trend,
 )
 from kscore.study.records import CRITERIA
-
-__all__ = [
-    "CRITERIA",
-    "WINDOW",
-    "against",
-    "areas",
-    "best",
-    "by_criterion",
-    "compare",
-    "compare_areas",
-    "curves",
-    "delicate",
-    "differences",
-    "early",
-    "pair",
-    "published",
-    "rankings",
-    "restricted_means",
-    "stabilities",
-    "step_times",
-    "summary",
-    "survivals",
-    "times",
-    "trend",
-]

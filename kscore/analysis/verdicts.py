@@ -25,12 +25,12 @@ class Verdict(StrEnum):
     UNTOLD = "cannot be told"
 
 
-def ranking(factor: Interval, q: float, *, informed: bool = True, margin: float = MARGIN) -> Verdict:
+def ranking(factor: Interval, q: float, *, informed: bool = True) -> Verdict:
     """Judge "A is faster than B" by the factor by which it is.
 
     Where the runs tell too little (`informed` is False), an interval below the margin is no evidence against it.
     """
-    return _beyond(factor, 1.0, margin if informed else -np.inf, q)
+    return _beyond(factor, 1.0, MARGIN if informed else -np.inf, q)
 
 
 def delicate(factor: Interval, q: float, *, informed: bool = True) -> bool:
@@ -47,13 +47,13 @@ def delicate(factor: Interval, q: float, *, informed: bool = True) -> bool:
     )
 
 
-def as_good(factor: Interval, *, informed: bool = True, margin: float = MARGIN) -> Verdict:
+def as_good(factor: Interval, *, informed: bool = True) -> Verdict:
     """Judge "A is as good as B", by the factor by which A is faster: slower, if at all, by less than the margin.
 
     It fails where A is worse, with the whole interval below 1; where both apply it holds. Where the runs tell too
     little (`informed` is False), a factor near 1 is no evidence for it.
     """
-    if informed and factor.low > 1 / margin:
+    if informed and factor.low > 1 / MARGIN:
         return Verdict.HOLDS
     return Verdict.FAILS if factor.high < 1 else Verdict.UNTOLD
 
@@ -66,13 +66,13 @@ class Harm(StrEnum):
     UNTOLD = "cannot be told"
 
 
-def harm(factor: Interval, q: float, *, informed: bool = True, margin: float = MARGIN) -> Harm:
+def harm(factor: Interval, q: float, *, informed: bool = True) -> Harm:
     """Judge what a change does to an arm, by the restricted mean without the change over that with it.
 
     Unharmed: slower, if at all, by less than the margin, which also counts where both words apply. Where the runs tell
     too little (`informed` is False), a factor near 1 is no evidence for it.
     """
-    if informed and factor.low > 1 / margin:
+    if informed and factor.low > 1 / MARGIN:
         return Harm.UNHARMED
     return Harm.HARMED if factor.high < 1 and q < ALPHA else Harm.UNTOLD
 

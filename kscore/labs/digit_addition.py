@@ -174,17 +174,7 @@ def planned() -> list[tuple[SumsConfig, int]]:
 
 def read(path: Path = PATH) -> pd.DataFrame:
     """Return the recorded runs, a row each: form, answers, seed, curve, share; only seeds that all forms have."""
-    runs = pd.DataFrame(
-        [
-            {
-                "form": record["config"]["form"],
-                "answers": record["config"]["answers"],
-                "seed": record["seed"],
-                "curve": np.array(record["curve"]),
-            }
-            for record in recording.lines(path)
-        ]
-    )
+    runs = recording.frame(path, ["form", "answers"], ["curve"])
     runs["share"] = [curve.mean() for curve in runs.curve]
     kinds = runs[["form", "answers"]].drop_duplicates()
     return runs[runs.groupby("seed").seed.transform("size") == len(kinds)].reset_index(drop=True)

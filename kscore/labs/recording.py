@@ -12,6 +12,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
 
+import numpy as np
 import orjson
 import pandas as pd
 
@@ -73,6 +74,16 @@ def lines(path: Path) -> list[dict]:
     if not found:
         raise ValueError(f"path must be a file of recorded runs, got {path}, which holds none")
     return found
+
+
+def frame(path: Path, settings: Sequence[str], series: Sequence[str]) -> pd.DataFrame:
+    """Return the recorded runs, a row each: some of their settings, their seed, and what they tell as arrays."""
+    return pd.DataFrame(
+        {name: run["config"][name] for name in settings}
+        | {"seed": run["seed"]}
+        | {name: np.array(run[name]) for name in series}
+        for run in lines(path)
+    )
 
 
 def _whole(path: Path) -> Iterator[dict]:

@@ -30,6 +30,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 from kscore import checks, provenance
 from kscore.labs import recording
 from kscore.project import DATA
+from kscore.rl.training import one_thread
 from kscore.wrappers.sb3 import KeepScores, NormalizedRolloutBuffer, VecKScore
 
 PATH = DATA / "sb3.jsonl"
@@ -221,13 +222,11 @@ def train_trial(config: TrialConfig, seed: int) -> dict:
 @contextmanager
 def _by_itself() -> Iterator[None]:
     """Let torch use one thread, and leave the generators that Stable-Baselines3 seeds as they were."""
-    threads, state, numbers = torch.get_num_threads(), random.getstate(), np.random.get_state()
-    torch.set_num_threads(1)
+    state, numbers = random.getstate(), np.random.get_state()
     try:
-        with torch.random.fork_rng(devices=[]):
+        with one_thread(), torch.random.fork_rng(devices=[]):
             yield
     finally:
-        torch.set_num_threads(threads)
         random.setstate(state)
         np.random.set_state(numbers)
 
@@ -247,18 +246,7 @@ def read(path: Path = PATH) -> pd.DataFrame:
     `area` is the mean of a run's evaluation returns, `final` the last of them. Of the arms that are compared only seeds
     that all of them have on all tasks are there, of the raw rewards only seeds that they have on all tasks.
     """
-    runs = pd.DataFrame(
-        [
-            {
-                "task": run["config"]["task"],
-                "arm": run["config"]["arm"],
-                "seed": run["seed"],
-                "steps": np.array(run["steps"]),
-                "returns": np.array(run["returns"]),
-            }
-            for run in recording.lines(path)
-        ]
-    )
+    runs = recording.frame(path, ["task", "arm"], ["steps", "returns"])
     runs["area"] = [returns.mean() for returns in runs.returns]
     runs["final"] = [returns[-1] for returns in runs.returns]
     raw = runs.arm == "raw"

@@ -22,12 +22,13 @@
 import os
 import warnings
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kscore import checks
+from kscore import checks, paths
 from kscore.wrappers.sb3_buffers import (
     KeepScores,
     NormalizedBuffer,
@@ -35,7 +36,7 @@ from kscore.wrappers.sb3_buffers import (
     NormalizedRolloutBuffer,
 )
 from kscore.wrappers.scaling import Floats, Named, ReturnScale, RewardScaling
-from kscore.wrappers.states import VERSION, checked_state, read_state, write_state, written_whole
+from kscore.wrappers.states import VERSION, checked_state, read_state, write_state
 
 try:
     from stable_baselines3.common.callbacks import BaseCallback
@@ -171,7 +172,7 @@ class VecKScore(VecNormalize):
 
     def save(self, save_path: str | os.PathLike[str]) -> None:
         """Save what was learned and all settings as a pickle, in one piece: a reader finds the old file or the new."""
-        with written_whole(save_path) as draft:
+        with paths.whole(Path(save_path)) as draft:
             super().save(str(draft))
 
     @staticmethod

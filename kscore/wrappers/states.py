@@ -2,14 +2,13 @@
 
 import json
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from uuid import uuid4
 
 import numpy as np
 
+from kscore import paths
 from kscore.normalizers import NORMALIZERS, Normalizer
 
 VERSION = 1  # of the states of wrappers; another one is refused
@@ -45,24 +44,9 @@ def _compare(name: str, value: object, own: object) -> None:
         raise ValueError(f"{name} must be {own!r:.200}, as here, got {value!r:.200}")
 
 
-@contextmanager
-def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give a draft to write; it becomes the file in one piece, and a failure leaves the old file as it was."""
-    path = Path(path)
-    draft = path.with_name(f".{path.name}.{uuid4().hex}")
-    try:
-        yield draft
-        with draft.open("rb") as file:
-            os.fsync(file.fileno())
-        os.replace(draft, path)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
-
-
 def write_state(path: str | os.PathLike[str], state: Mapping[str, object]) -> None:
     """Write a state to a file of JSON, in one piece: a reader finds the old file or the new one."""
-    with written_whole(path) as draft:
+    with paths.whole(Path(path)) as draft:
         draft.write_text(json.dumps(state, allow_nan=False), encoding="utf-8")
 
 
