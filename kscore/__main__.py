@@ -219,9 +219,9 @@ def _part(name: str, runs: dict) -> "Part":
 def _trained(part: "Part", executor: Executor, options: argparse.Namespace) -> "DataFrame":
     """Train what is missing of a part, into the archive or a store beside it, and return its runs."""
     from kscore import study
-    from kscore.study import plan, store
+    from kscore.study import store
 
-    if options.record and part.name in plan.OUTCOMES:
+    if options.record and part.keep == "outcomes":
         recorded = study.outcomes.frame(part)
         console.say(f"{part.name}: {part.runs} runs, {part.runs - len(recorded) or 'none'} of them missing")
         return study.outcomes.record(part, executor)

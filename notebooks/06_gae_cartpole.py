@@ -68,7 +68,7 @@ from scipy.stats import chi2
 from kscore import analysis, chapters, figures, normalizers, study
 from kscore.analysis import stats
 from kscore.rl import algorithms, train
-from kscore.study import plan, replication
+from kscore.study import plan
 
 chapter = chapters.begin("06_gae_cartpole")
 
@@ -589,7 +589,7 @@ assert np.isclose(expected_arrivals, 49 / 30, atol=0.01), (
 
 # %% [markdown]
 # **Exercise 4 (open).** Does the sign show in training? Make two arms of the refitted filter: the critic of the first, `"quiet"`, should learn targets too small to turn the sign, that of the second, `"loud"`, targets that turn it. Then train five seeds of each, 3100 to 3104, and see whether the one that you expect to be slow is.
-# `replication.kalman_grid("gae", "refit", [Q], [R], **settings)` returns a dictionary of one configuration. The filter divides by the root of its variance, and after many steps that variance is near $\sqrt{QR}$ (for $Q$ well below $R$), so a large $R$ alone is not enough. Your `side` of exercise 2 says on which side a setting is.
+# `plan.arm("replication", "refit", "gae", normalizer={"Q": Q, "R": R}, **settings)` returns a configuration. The filter divides by the root of its variance, and after many steps that variance is near $\sqrt{QR}$ (for $Q$ well below $R$), so a large $R$ alone is not enough. Your `side` of exercise 2 says on which side a setting is.
 
 # %% tags=["stub"]
 quiet, loud = None, None  # a configuration each
@@ -599,8 +599,10 @@ mine = None  # the frame that `study.run` returns, with its file in the folder `
 quiet, loud = None, None  # a configuration each
 mine = None  # the frame that `study.run` returns, with its file in the folder `store`
 ### BEGIN SOLUTION
-(quiet,) = replication.kalman_grid("gae", "refit", [100.0], [1e4], **settings).values()
-(loud,) = replication.kalman_grid("gae", "refit", [1e-4], [1e-4], **settings).values()
+quiet = plan.arm("replication", "refit", "gae", normalizer={"Q": 100.0, "R": 1e4},
+                 **settings)
+loud = plan.arm("replication", "refit", "gae", normalizer={"Q": 1e-4, "R": 1e-4},
+                **settings)
 my_file = f"{store}/exercise_06_4.jsonl"
 mine = study.run({"quiet": quiet, "loud": loud}, range(3100, 3105), my_file,
                  progress=False)

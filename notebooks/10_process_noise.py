@@ -57,7 +57,7 @@ from matplotlib.patches import Rectangle
 from kscore import analysis, chapters, figures, filters, normalizers, study
 from kscore.analysis import stats
 from kscore.rl import RunConfig, algorithms, train
-from kscore.study import plan, replication
+from kscore.study import plan
 
 chapter = chapters.begin("10_process_noise")
 
@@ -135,7 +135,7 @@ pd.DataFrame(meaning, index=pd.Index(noises, name="Q")).round(3)
 # The filter of the text is streamed; that of the released code is refitted for every episode. We run both, at the published values of $Q$.
 
 # %%
-settings = {"Qs": noises, "R": table_R, "max_episodes": max_episodes}
+settings = {"grid": {"Q": noises, "R": [table_R]}, "max_episodes": max_episodes}
 table_2 = {mode: plan.part(f"process_noise_{mode}", **result_size, **settings)
            for mode in modes}
 arms = {mode: part.configs for mode, part in table_2.items()}
@@ -293,14 +293,14 @@ pd.concat(portraits, axis=1).rename_axis("Q")
 # The same budget is the point: tuning alone can make a method look better than one that was not tuned.
 
 # %%
-forgetting = grid_forgetting or replication.TUNED_FORGETTING
-searches = {"stream": {"Qs": Qs, "Rs": Rs}, "refit": {"Qs": Qs, "Rs": Rs},
-            "ema": {"forgetting": forgetting}}
+searches = {"stream": {"Q": Qs, "R": Rs}, "refit": {"Q": Qs, "R": Rs},
+            "ema": {"1 - decay": grid_forgetting} if grid_forgetting else {}}
+shown_as = {"stream": "kscore", "refit": "refit", "ema": "ema"}  # in the figures
 grids, searched = {}, {}
 with study.processes() as executor:
     for learner, (kind, grid) in itertools.product(learners, searches.items()):
         cells = plan.part(f"tuning_{learner}_{kind}", **tuning_size,
-                          max_episodes=max_episodes, **grid)
+                          max_episodes=max_episodes, grid=grid)
         grids[learner, kind] = cells.configs
         searched[learner, kind] = study.runs(cells, store, executor, archive=archive)
 best = {search: analysis.best(frame) for search, frame in searched.items()}
@@ -362,7 +362,7 @@ for learner, kind in itertools.product(learners, ("stream", "ema")):
 fig, axes = figures.panels(1, 2, height=3.6, sharey=True)
 for ax, learner in zip(axes, learners, strict=True):
     for kind in ("stream", "ema"):
-        look = figures.method(replication.TUNED_ARMS[kind], marker=True)
+        look = figures.method(shown_as[kind], marker=True)
         ax.plot(*memories[learner, kind].to_numpy().T, **look | {"linestyle": "none"})
     ax.set_xscale("log")
     ax.set_ylim(0, max_episodes * 1.03)
@@ -383,7 +383,7 @@ figures.caption(
 # %% tags=["hide-input"]
 ends = {"below 1 % per step": "rate < 0.01", "10 % or more": "rate >= 0.1"}
 at_ends = {
-    (learners[learner], figures.METHODS[replication.TUNED_ARMS[kind]]["label"]): {
+    (learners[learner], figures.METHODS[shown_as[kind]]["label"]): {
         (words, what): frame.query(rule).episodes.agg(what)
         for words, rule in ends.items() for what in ("count", "min", "max")}
     for (learner, kind), frame in memories.items()
@@ -396,8 +396,8 @@ pd.DataFrame(at_ends).T.round().astype("Int64")
 # With PPO both rise at the same place; at the patient end most marks of the filter lie above those of the moving average, and only fresh seeds can say whether that is more than chance.
 
 # %% tags=["hide-input"]
-simple = replication.released_filter("CartPole-v1", "ppo", "simple")
-on_the_slope = filters.steady_state(**simple).gain
+simple = plan.arm("replication", "kscore", "ppo").normalizer
+on_the_slope = filters.steady_state(simple["Q"], simple["R"]).gain
 Markdown(
     f"The released setting of the simple filter, Q = {simple['Q']:g} and R = "
     f"{simple['R']:g}, gives up {on_the_slope:.1%} per step if it is streamed.")
@@ -420,7 +420,7 @@ untuned = {}
 with study.processes() as executor:
     for learner in learners:
         part = plan.part(f"cartpole_{learner}", **result_size,
-                         names=["zscore", "running", "kscore"],
+                         arms=["zscore", "running", "kscore"],
                          max_episodes=max_episodes)
         untuned[learner] = study.runs(part, store, executor, archive=archive)
 
@@ -453,18 +453,19 @@ pd.DataFrame({"apparent time of the winner / true time": flattery}).rename_axis(
 tuned = {}
 with study.processes() as executor:
     for learner in learners:
-        winners = {kind: grids[learner, kind][best[learner, kind]] for kind in searches}
+        winners = {shown_as[kind]: grids[learner, kind][best[learner, kind]]
+                   for kind in searches}
         part = plan.part(f"tuned_{learner}", **result_size, winners=winners)
         tuned[learner] = study.runs(part, store, executor, archive=archive)
 
 # %% tags=["hide-input"]
 curse = pd.DataFrame([
     {"learner": learners[learner],
-     "method": figures.METHODS[replication.TUNED_ARMS[kind]]["label"],
+     "method": figures.METHODS[shown_as[kind]]["label"],
      "best setting": best[learner, kind],
      "where it was chosen": min(analysis.restricted_means(frame).values()),
      "on fresh seeds": analysis.restricted_means(tuned[learner])[
-        replication.TUNED_ARMS[kind]]}
+        shown_as[kind]]}
     for (learner, kind), frame in searched.items()])
 curse["ratio"] = curse["on fresh seeds"] / curse["where it was chosen"]
 curse.round({"where it was chosen": 0, "on fresh seeds": 0, "ratio": 2}).astype(
@@ -747,7 +748,7 @@ assert further_runs is not None and further_runs >= 2 * 50, (
 assert len(request.split()) >= 20, "two things, and what to do about each"
 
 # %% [markdown]
-# **Exercise 5 (open: train a small study).** Tune and judge, in seconds. `replication.kalman_grid("actor_critic", "stream", Qs, [1.0], max_episodes=...)` returns a configuration for every $Q$ at $R = 1$, in their order; `train(config, seed)` trains one run, and `eval_returns` of its record has one greedy return per episode.
+# **Exercise 5 (open: train a small study).** Tune and judge, in seconds. `plan.arm("replication", "kscore", "actor_critic", normalizer={"Q": Q, "R": 1.0}, max_episodes=...)` returns a configuration of the streamed filter; `train(config, seed)` trains one run, and `eval_returns` of its record has one greedy return per episode.
 # Train every $Q$ on the choosing seeds, take the mean evaluation return over all of them (here *high* is good), choose the best $Q$, and train it again on the judging seeds. Return that $Q$, its mean where it was chosen, and its mean where it is judged.
 # Set `outcome` to what three values of $Q$, 0.0001, 0.01 and 1, give with the choosing seeds 3200 to 3202, the judging seeds 3300 to 3302, and ten episodes. (Then try other seeds: how often does the winner change?)
 
@@ -766,9 +767,9 @@ def tune_and_judge(
 ) -> tuple[float, float, float]:
     """Return the best Q, its mean where it was chosen, and where it is judged."""
     ### BEGIN SOLUTION
-    cells = replication.kalman_grid("actor_critic", "stream", Qs, [1.0],
-                                    max_episodes=episodes)
-    configs = dict(zip(Qs, cells.values(), strict=True))
+    configs = {Q: plan.arm("replication", "kscore", "actor_critic",
+                           normalizer={"Q": Q, "R": 1.0}, max_episodes=episodes)
+               for Q in Qs}
 
     def mean(Q: float, seeds: list[int]) -> float:
         """Return the mean evaluation return of a setting over seeds."""
@@ -789,8 +790,8 @@ outcome = tune_and_judge([0.0001, 0.01, 1.0], range(3200, 3203), range(3300, 330
 # %% nbgrader={"grade": true, "grade_id": "10-5-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 def mean_return(Q: float, seeds: list[int], episodes: int) -> float:
     """Return the mean evaluation return of a streamed filter with R = 1."""
-    config, = replication.kalman_grid("actor_critic", "stream", [Q], [1.0],
-                               max_episodes=episodes).values()
+    config = plan.arm("replication", "kscore", "actor_critic",
+                      normalizer={"Q": Q, "R": 1.0}, max_episodes=episodes)
     return np.mean([train(config, seed)["eval_returns"] for seed in seeds])
 
 

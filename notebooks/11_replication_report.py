@@ -59,7 +59,7 @@ from kscore.analysis import claims, contest, stats, verdicts
 from kscore.labs import multiverse
 from kscore.project import DATA
 from kscore.rl import algorithms, train
-from kscore.study import beyond, plan, replication
+from kscore.study import plan
 
 chapter = chapters.begin("11_replication_report")
 
@@ -92,11 +92,17 @@ sizes = {
 
 def sized(name: str) -> plan.Part:
     """Return a part of the plan with the sizes that this page was asked for."""
-    return plan.part(name, **sizes.get(name.split("_")[0], sizes["other"]))
+    usual = plan.parts()[name]
+    on_lunar = usual.words["env"] == "LunarLander-v3"
+    tuning = usual.seeds.first == 2000
+    return plan.part(
+        name, **sizes["lunarlander" if on_lunar else "tuning" if tuning else "other"]
+    )
 
 
-unused = ("tuned", "tuning_actor_critic_ema", "tuning_ppo_ema")
-needed = [name for name in plan.chosen(["11"]) if not name.startswith(unused)]
+unused = {*plan.chosen(["tuned_*", "tuning_*_ema"])}
+unused -= {*plan.chosen(["tuning_*_stream", "tuning_*_refit"])}
+needed = [name for name in plan.chosen(["11"]) if name not in unused]
 parts = {name: sized(name) for name in needed}
 with study.processes() as executor:
     runs = {
@@ -156,11 +162,12 @@ glance = {
     "lunarlander_ppo": "LunarLander, PPO",
 }
 factors = {name: analysis.against(runs[name], "zscore") for name in glance}
+kalman_arms = list(plan.part("cartpole_ppo").configs)[4:]  # after the Z-Scores
 
 # %% tags=["figure-file:study.png", "hide-input"]
 fig = figures.forest_grid(
     {title: factors[name] for name, title in glance.items()},
-    ["none", "running", "ema", *replication.KALMAN_ARMS],
+    ["none", "running", "ema", *kalman_arms],
     over="the per-episode Z-Score",
 )
 figures.show(fig)
@@ -182,7 +189,7 @@ figures.caption(
 kalman = pd.concat(
     {
         glance[name]: table.factor[
-            [arm for arm in table.index if arm in replication.KALMAN_ARMS]
+            [arm for arm in table.index if arm in kalman_arms]
         ]
         for name, table in factors.items()
     }
@@ -368,10 +375,10 @@ figures.sentences(
 # %%
 def tuned(algorithm: str) -> pd.DataFrame:
     """Return the tuned filters: the best cell of each grid, run on fresh seeds."""
-    grids = {kind: f"tuning_{algorithm}_{kind}" for kind in ("stream", "refit")}
+    grids = plan.grids_of(f"tuned_{algorithm}")
     winners = {
-        kind: parts[grid].configs[analysis.best(runs[grid])]
-        for kind, grid in grids.items()
+        arm: parts[grids[arm]].configs[analysis.best(runs[grids[arm]])]
+        for arm in ("kscore", "refit")
     }
     part = plan.part(
         f"tuned_{algorithm}", seeds=seeds, first_seed=first_seed, winners=winners
@@ -471,7 +478,7 @@ Markdown(
 # %%
 def factor_of(claim: str, reading: str) -> stats.Interval:
     """Return the improvement factor of a claim's pair."""
-    pairing = plan.Pairing.parse(claimed.loc[claim, reading])
+    pairing = claims.Pairing.parse(claimed.loc[claim, reading])
     found = analysis.compare(runs[pairing.part], *pairing.arms, pairing.criterion)
     return found.factor
 
@@ -582,7 +589,7 @@ def same_method_factors(times: stats.Times) -> np.ndarray:
     return pairs.max(axis=0) / pairs.min(axis=0)
 
 
-same = {}
+same, of_cartpole = {}, []
 for name in (
     "cartpole_reinforce",
     "cartpole_actor_critic",
@@ -591,10 +598,12 @@ for name in (
     "lunarlander_actor_critic",
     "lunarlander_ppo",
 ):
-    criterion = "training" if name.startswith("lunar") else "evaluation"
+    on_lunar = runs[name].env.iloc[0] == "LunarLander-v3"
+    criterion = "training" if on_lunar else "evaluation"
     same[glance[name]] = same_method_factors(
         analysis.times(runs[name], "zscore", criterion)
     )
+    of_cartpole += [] if on_lunar else [glance[name]]
 
 # %% [markdown]
 # **Predict the plot.** How often will one of two runs of the same method take twice as long as the other: in one pair of ten, of five, of three?
@@ -668,7 +677,7 @@ chance = pd.DataFrame(
         for title, values in same.items()
     }
 ).T
-on_cartpole = chance["median"][~chance.index.str.startswith("LunarLander")]
+on_cartpole = chance["median"][of_cartpole]
 chance.style.format(
     {text: "{:.0%}" for text in [*published, "2"]} | {"median": "{:.2f}"}
 )
@@ -896,7 +905,7 @@ def of_this_page(learner: str, *_: str) -> pd.DataFrame:
 def on_fresh_seeds(learner: str, *arms: str, rate: str = "") -> pd.DataFrame:
     """Return arms of a learner on fresh seeds, at the released or a slower rate."""
     name = f"episodes_{learner}{rate}"
-    part = plan.part(name, names=arms, seeds=seeds, max_episodes=max_episodes)
+    part = plan.part(name, arms=arms, seeds=seeds, max_episodes=max_episodes)
     return study.runs(part, store, archive=archive)
 
 
@@ -909,7 +918,7 @@ def at_slower_rate(*learner_and_arms: str) -> pd.DataFrame:
 looks = {
     "seeds of this page": of_this_page,
     "fresh seeds": on_fresh_seeds,
-    f"fresh seeds, rate {beyond.SLOWER:g}": at_slower_rate,
+    "fresh seeds, rate 0.003": at_slower_rate,
 }
 second_look = pd.DataFrame(
     {
@@ -967,7 +976,7 @@ fair_runs = {
 
 def at_own_settings(text: str) -> tuple[str, str, str] | None:
     """Return where a pair of the plan was run at own settings: part and two arms."""
-    pairing = plan.Pairing.parse(text)
+    pairing = claims.Pairing.parse(text)
     name = same_learner.get(pairing.part)
     there = set(fair_runs[name].arm) if name else set()
     return (name, *pairing.arms) if there.issuperset(pairing.arms) else None
@@ -1240,7 +1249,7 @@ def tally(found: pd.Series) -> str:
 
 rankings = judged[judged.kind == "ranking"]
 against = {
-    plan.Pairing.parse(row[reading]).arms[1]
+    claims.Pairing.parse(row[reading]).arms[1]
     for reading in claims.READINGS
     for _, row in rankings.iterrows()
     if row[f"{reading}_verdict"] == "holds"
@@ -1308,7 +1317,7 @@ per-episode one with REINFORCE ({running["cartpole_reinforce"]:.2f}) and a plain
 actor-critic ({running["cartpole_actor_critic"]:.2f}), and behind it with PPO
 ({running["cartpole_ppo"]:.2f}), where advantages are z-scored.
 
-On fresh seeds at the rate {beyond.SLOWER:g} the running Z-Score has
+On fresh seeds at the rate 0.003 the running Z-Score has
 {slower_factors["REINFORCE"]:.2f} over the per-episode one with REINFORCE,
 {slower_factors["actor-critic"]:.2f} with the actor-critic, and
 {slower_factors["PPO"]:.2f} with PPO{only_here}. The comparison that holds with a

@@ -63,7 +63,7 @@ from kscore import analysis, chapters, figures, filters, normalizers, study
 from kscore.analysis import stats, verdicts
 from kscore.labs import drift_models, kept_gradient
 from kscore.rl import cartpoles, train
-from kscore.study import beyond, plan
+from kscore.study import plan
 
 chapter = chapters.begin("12_one_level_up")
 
@@ -134,6 +134,8 @@ def recorded(name: str) -> pd.DataFrame:
 
 
 curves = {title: recorded(name) for name, title in places.items()}
+task_of = {title: "CartPole" if frame.env.iloc[0] == "CartPole-v1" else "LunarLander"
+           for title, frame in curves.items()}
 one_run = curves["CartPole, actor-critic"].iloc[0]
 z = np.log(one_run.train_returns)
 noise = filters.estimate_noise(z)
@@ -234,7 +236,7 @@ surprises = {}
 
 def fit_run(title: str, run) -> list[dict]:
     """Return the likelihood of every model in every view of a run."""
-    z, on_cartpole = run.train_returns, title.startswith("CartPole")
+    z, on_cartpole = run.train_returns, task_of[title] == "CartPole"
     expected = drift_models.carried_belief(z, **steps) if on_cartpole else None
     rows = []
     for view in list(views) if on_cartpole else ["returns", "logarithms"]:
@@ -441,14 +443,14 @@ for ax, task in zip(axes, ("CartPole", "LunarLander"), strict=True):
     for view, (color, marker) in view_looks.items():
         pooled = np.sort(np.concatenate([
             found.standardized for (title, _, _, seen), found in surprises.items()
-            if title.startswith(task) and seen == view]))
+            if task_of[title] == task and seen == view]))
         chance = (np.arange(len(pooled)) + 0.5) / len(pooled)
         x = distributions.norm.ppf(chance)
         shown = np.unique(np.searchsorted(x, np.linspace(x[0], x[-1], 60)))
         ax.plot(x[shown], pooled[shown].clip(-EDGE, EDGE), marker, color=color,
                 fillstyle="none", markersize=4, label=view)
     ax.plot([-4, 4], [-4, 4], color=figures.GREY, linewidth=1, linestyle=":")
-    count = sum(title.startswith(task) and seen == "returns"
+    count = sum(task_of[title] == task and seen == "returns"
                 for title, _, _, seen in surprises)
     figures.label(ax, f"{task} (n = {count} runs)", "quantile of the normal",
                   "innovation, standardized" if ax is axes[0] else "",
@@ -459,7 +461,7 @@ figures.show(fig)
 def middle(task: str, view: str | None = None) -> float:
     """Return the median kurtosis of a task's runs, in a view or on their own scale."""
     seen = looked_at[looked_at["view"] == view] if view else told_apart
-    seen = seen[seen.place.str.startswith(task)]
+    seen = seen[seen.place.map(task_of) == task]
     return seen["fourth moment"].median()
 
 
@@ -802,11 +804,15 @@ Markdown(f"{figures.run_count(every)}.")
 # **Predict the plot.** The plan expected F2 to hold at 0.003 with every learner, and said of F1: if it holds in at most two of the eight cells, the filter of episodes is one more normalizer and not a better one. What is your guess?
 
 # %%
+every_arm = list(plan.part("episodes_ppo").configs)
+every_z_score = ["zscore", "zscore_plain", "running", "running_plain"]
+
+
 def asked(frame: pd.DataFrame) -> dict[str, tuple[str, str]]:
     """Return the arms that each question compares in a cell."""
     means = analysis.restricted_means(frame)
     filtered = "episode_both" if "episode_both" in means else "episode"
-    z_scores = [arm for arm in means if not arm.startswith("episode")]
+    z_scores = [arm for arm in means if arm in every_z_score]
     pairs = {"F1": (filtered, min(z_scores, key=means.get)),
              "F2": (filtered, "zscore")}
     return pairs | ({"F3": (filtered, "episode_z")} if "episode_z" in means else {})
@@ -857,7 +863,7 @@ for ax, rate in zip(axes, rates.values(), strict=True):
     figures.forest(lines, ax)
     figures.label(ax, f"rate {rate} (n = {seeds} per arm)", "improvement factor", "")
 others = {one.b for one in compared.values()}
-for arm in [arm for arm in beyond.EPISODE_ARMS if arm in others]:
+for arm in [arm for arm in every_arm if arm in others]:
     axes[0].plot([], [], **figures.method(arm, marker=True) | {"linestyle": ""})
 fig.legend(loc="outside lower center", ncols=2, title="compared with")
 figures.show(fig)
@@ -912,7 +918,7 @@ def mean_of(frame: pd.DataFrame, arm: str) -> str:
 
 
 everything = pd.DataFrame({
-    f"{title}, {rate}": {arm: mean_of(frame, arm) for arm in beyond.EPISODE_ARMS}
+    f"{title}, {rate}": {arm: mean_of(frame, arm) for arm in every_arm}
     for (title, rate), frame in cells.items()})
 figures.table(everything)
 
@@ -924,7 +930,7 @@ figures.table(everything)
 resampled = np.random.default_rng(seed).multinomial(
     seeds, np.full(seeds, 1 / seeds), size=1000)
 resampled = np.concatenate([np.ones((1, seeds)), resampled])
-firsts = {arm: np.zeros(len(resampled)) for arm in beyond.EPISODE_ARMS}
+firsts = {arm: np.zeros(len(resampled)) for arm in every_arm}
 for frame in cells.values():
     arms = list(frame.arm.unique())
     table = np.array([stats.restricted_mean(analysis.times(frame, arm), max_episodes,
@@ -964,6 +970,7 @@ figures.table(tuned.map("{:.0f}".format).rename(
     index={arm: figures.LOOKS[arm]["label"] for arm in tuned.index}))
 
 # %% tags=["hide-input"]
+(lunar_form,) = plan.part("episodes_lunarlander_ppo").configs
 chosen = tuned["sum"].idxmin()
 apart = tuned["sum"].max() / tuned["sum"].min() - 1
 Markdown(
@@ -971,7 +978,7 @@ Markdown(
     f"{lander_episodes:,}.) The lower sum, by {apart:.1%}, belongs to: "
     f"**{figures.LOOKS[chosen]['label']}**. So few runs cannot tell the two apart; "
     "they decide which one is run. The runs below are of: "
-    f"{figures.LOOKS[beyond.LUNAR_FORM]['label']}.")
+    f"{figures.LOOKS[lunar_form]['label']}.")
 
 # %% [markdown]
 # That form is trained on the ten seeds of chapters 07 and 09 and held against the Z-Scores that are recorded there: the same learning rate, the same critic, advantages z-scored in all three.
@@ -997,7 +1004,7 @@ flown = {title: on_lander(learner) for learner, title in landers.items()}
 # **Predict the plot.** The filter's model fits LunarLander's episodes worse than CartPole's, but better than a constant mean does. Will it be ahead of the Z-Scores, or behind?
 
 # %% tags=["hide-input"]
-flights = [{title: analysis.survivals(frame, ["zscore", "running", beyond.LUNAR_FORM])
+flights = [{title: analysis.survivals(frame, ["zscore", "running", lunar_form])
             for title, frame in flown.items()}]
 figures.show(figures.survival_panels(flights, lander_episodes, height=3.0))
 
@@ -1019,7 +1026,7 @@ figures.caption(
 # Each pair by the rule of the plan. The four comparisons are a family of their own, which the plan does not name: it only says "as in part II".
 
 # %%
-against = {(title, arm): analysis.compare(frame, beyond.LUNAR_FORM, arm)
+against = {(title, arm): analysis.compare(frame, lunar_form, arm)
            for title, frame in flown.items() for arm in ("zscore", "running")}
 landings = analysis.rankings(against)
 lander_verdicts = landings.verdict.to_dict()
@@ -1256,7 +1263,7 @@ Markdown(
 
 # %% tags=["hide-input"]
 cartpole_ratio, lander_ratio = (
-    followed[followed.place.str.startswith(task) & (followed["view"] == "returns")]
+    followed[(followed.place.map(task_of) == task) & (followed["view"] == "returns")]
     ["Q/R"].median() for task in ("CartPole", "LunarLander"))
 points = [
     "Behind the local level, in nats per 100 episodes, by task and learner: "

@@ -58,7 +58,7 @@ from kscore import analysis, chapters, figures, filters, normalizers, study
 from kscore.analysis import stats, verdicts
 from kscore.labs import centre_error, shifts
 from kscore.rl import RunConfig, train
-from kscore.study import contenders, plan
+from kscore.study import plan
 
 chapter = chapters.begin("14_noise_and_shifts")
 
@@ -79,7 +79,7 @@ archive: bool = True          # whether the archive of recorded runs is read fir
 # %%
 learners = {"actor_critic": "actor-critic", "reinforce": "REINFORCE"}
 called = learners | {"actor_critic": "the actor-critic"}   # in a sentence
-arms = list(contenders.SHIFT_ARMS)
+arms = list(plan.part("short_bandit_reinforce").configs)
 labels = {arm: figures.LOOKS[arm]["label"] for arm in [*arms, "fading"]}
 spoken = figures.SPOKEN                               # the same in prose
 paper = ["kscore", "adaptive", "adaptive_refit"]      # the forms of the paper
@@ -100,7 +100,8 @@ def numbered(found: dict[str, object]) -> str:
 # %% tags=["hide-input"]
 def of_contest(learner: str, arm: str) -> RunConfig:
     """Return an arm at its own setting."""
-    return contenders.at(learner, {arm: contenders.OWN[learner][arm]})[arm]
+    contest = f"fair_{learner}"
+    return plan.part(contest).configs[arm]
 
 
 def treated(learner: str, arm: str) -> str:
@@ -238,7 +239,8 @@ figures.caption(
 
 # %%
 table = centre_error.read()
-changed, turned = contenders.CHANGED_AFTER, contenders.SWAPPED_AFTER
+changed, turned = (plan.condition(shift)["disturbance"]["after"]
+                   for shift in ("times 10", "swap"))
 phases = {                      # a condition, and which of its episodes count
     "clean": ("clean", 0, 400), "noise 3": ("noise 3", 0, 400),
     "before\ntimes 10": ("times 10", 0, changed),
@@ -324,7 +326,7 @@ for arm in followers:
     ax.plot(paths_down.index, paths_down[arm], **figures.method(arm))
 ax.plot(truth.index, truth, color=figures.INK, linewidth=2.5, alpha=0.4,
         label="mean return of the policy")
-ax.axvline(contenders.SWAPPED_AFTER, color=figures.INK, linewidth=0.8, linestyle=":")
+ax.axvline(turned, color=figures.INK, linewidth=0.8, linestyle=":")
 ax.set_yscale("log")
 ax.set_xlim(100, 400)
 ax.set_yticks([5, 10, 20, 50, 100], ["5", "10", "20", "50", "100"])
@@ -335,7 +337,7 @@ fig.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=3)
 figures.show(fig)
 
 # %% tags=["hide-input"]
-looks_at = [contenders.SWAPPED_AFTER + count for count in (20, 90, 250)]
+looks_at = [turned + count for count in (20, 90, 250)]
 down = {arm: " ".join(f"{paths_down.loc[when, arm]:.0f}" for when in looks_at)
         for arm in followers}
 figures.caption(
@@ -353,7 +355,8 @@ figures.caption(
 # %%
 def recorded(name: str) -> pd.DataFrame:
     """Return the runs of a part of the plan; what is not recorded is trained."""
-    later = plan.PARTS[name].seeds.first - plan.FAIR_FEWER.first  # what came later
+    first = {of: plan.parts()[of].seeds.first for of in (name, "fair_reinforce")}
+    later = first[name] - first["fair_reinforce"]      # what came later
     part = plan.part(name, seeds=seeds, first_seed=first_seed + later)
     return study.runs(part, store, executor, archive=archive)
 
@@ -361,11 +364,16 @@ def recorded(name: str) -> pd.DataFrame:
 with study.processes() as executor:
     runs = {name: recorded(name) for name in plan.chosen(["14"])}
 clean = {learner: runs[f"fair_{learner}"] for learner in learners}
+kinds = {"actor_critic": ["noise", "scale", "shift", "swap"],
+         "reinforce": ["noise", "shift", "swap"]}
 disturbed = {(learner, kind): runs[f"disturbed_{learner}_{kind}"]
-             for learner in learners for kind in contenders.DISTURBED[learner]}
+             for learner in learners for kind in kinds[learner]}
+conditions = {kind: list(disturbed["actor_critic", kind].condition.unique())
+              for kind in kinds["actor_critic"]}
 longer = {learner: runs[f"disturbed_{learner}_swap_longer"] for learner in learners}
+short_tasks = ["bandit", "drylake", "frozenlake", "blackjack"]
 short = {(task, learner): runs[f"short_{task}_{learner}"]
-         for task in contenders.SHORT_TASKS for learner in learners}
+         for task in short_tasks for learner in learners}
 
 # %% tags=["hide-input"]
 every = pd.concat([frame for name, frame in runs.items() if "fair" not in name])
@@ -382,9 +390,8 @@ Markdown(f"{len(every):,} runs, {every.steps.sum() / 1e6:,.0f} million environme
 # %%
 def of_condition(frame: pd.DataFrame, condition: str) -> pd.DataFrame:
     """Return the runs under a condition, each by the name of its arm."""
-    ending = f", {condition}"
-    own = frame[frame.arm.str.endswith(ending)]
-    return own.assign(arm=own.arm.str.removesuffix(ending))
+    own = frame[frame.condition == condition]
+    return own.assign(arm=own.normalizer)
 
 
 def under(learner: str, kind: str, condition: str) -> pd.DataFrame:
@@ -398,7 +405,9 @@ def restricted(frame: pd.DataFrame) -> dict[str, float]:
     return {arm: found[arm] for arm in arms}
 
 
-levels = ["clean", *contenders.CONDITIONS["noise"]]
+levels = {"clean": "clean"} | {
+    level: f"{plan.condition(level)['disturbance']['deviation']:g}"
+    for level in conditions["noise"]}                 # and their deviations
 by_noise = {learner: pd.DataFrame({level: restricted(
     clean[learner] if level == "clean" else under(learner, "noise", level))
     for level in levels}) for learner in learners}
@@ -409,8 +418,7 @@ for ax, (learner, title) in zip(axes, learners.items(), strict=True):
     for arm in arms:
         ax.plot(range(len(levels)), by_noise[learner].loc[arm],
                 **figures.method(arm, marker=True))
-    ax.set_xticks(range(len(levels)),
-                  [level.removeprefix("noise ") for level in levels])
+    ax.set_xticks(range(len(levels)), levels.values())
     figures.label(ax, f"{title} (n = {seeds} per arm)", "deviation of the noise",
                   "episodes, restricted mean" if ax is axes[0] else "")
 fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
@@ -435,11 +443,12 @@ figures.caption(
 
 # %% tags=["hide-input"]
 felt = {learner: {level: int((frame[level] > 1.1 * frame["clean"]).sum())
-                  for level in levels[1:]} for learner, frame in by_noise.items()}
+                  for level in conditions["noise"]}
+        for learner, frame in by_noise.items()}
 bare = by_noise["reinforce"].loc["none"]
 Markdown(
     "More than a tenth above its clean value lies, of eight arms at deviations of "
-    + ", ".join(level.removeprefix("noise ") for level in levels[1:]) + ": "
+    + ", ".join(levels[level] for level in conditions["noise"]) + ": "
     + "; ".join(f"with {called[learner]} "
                 + ", ".join(str(count) for count in by_level.values())
                 for learner, by_level in felt.items())
@@ -463,14 +472,15 @@ Markdown(
 def harm_of(kind: str, condition: str, arm: str) -> analysis.comparisons.Comparison:
     """Compare an arm under a condition with itself on the clean task."""
     own, usual = disturbed["actor_critic", kind], clean["actor_critic"]
-    both = pd.concat([own[own.arm == f"{arm}, {condition}"].assign(arm="disturbed"),
+    own = of_condition(own, condition)
+    both = pd.concat([own[own.arm == arm].assign(arm="disturbed"),
                       usual[usual.arm == arm].assign(arm="clean")])
     return analysis.compare(both, "disturbed", "clean")
 
 
 H1 = {(condition, arm): harm_of(kind, condition, arm)
       for kind in ("noise", "scale", "shift")
-      for condition in contenders.CONDITIONS[kind] for arm in arms}
+      for condition in conditions[kind] for arm in arms}
 assert len(H1) == 96
 adjusted = stats.adjusted([one.p for one in H1.values()])
 harms = {name: verdicts.harm(one.factor, q, informed=one.informed)
@@ -528,7 +538,7 @@ episode_returns = (1 - gamma**steps_left) / (1 - gamma)  # a run of 200 steps
 
 def spread_of_scores(arm: str, factor: float) -> float:
     """Return the deviation of the scores of ten such episodes, in other units."""
-    config = contenders.arm(arm, "actor_critic", z_scored=False)
+    config = plan.arm("contest", arm, "actor_critic")
     normalizer = normalizers.make(**config.normalizer)
     return float(np.std([normalizer(factor * episode_returns) for _ in range(10)]))
 
@@ -573,14 +583,14 @@ in_time.rename(index=labels).style.set_caption(
 # %%
 def since_swap(frame: pd.DataFrame) -> pd.DataFrame:
     """Return runs as if they had begun when the actions were swapped."""
-    return shifts.after_shift(frame, after=contenders.SWAPPED_AFTER, threshold=475.0)
+    return shifts.after_shift(frame, after=turned, threshold=475.0)
 
 
 swapped = {learner: since_swap(under(learner, "swap", "swap")) for learner in learners}
 asked = {}
 for learner in learners:
-    for kind in contenders.DISTURBED[learner]:
-        for condition in contenders.CONDITIONS[kind]:
+    for kind in kinds[learner]:
+        for condition in conditions[kind]:
             frame = (swapped[learner] if kind == "swap"
                      else under(learner, kind, condition))
             for arm in kalman:
@@ -677,7 +687,7 @@ Markdown(
 # %%
 def both_arms(condition: str) -> pd.DataFrame:
     """Return the filter and the running Z-Score with REINFORCE, each at both rates."""
-    kind = "noise" if condition.startswith("noise") else "shift"
+    kind = "noise" if condition in conditions["noise"] else "shift"
     usual = under("reinforce", kind, condition)
     exchanged = [of_condition(runs[f"controls_reinforce_{how}"], condition)
                  for how in ("slower", "faster")]
@@ -704,7 +714,8 @@ clean_task = pd.concat([same_seeds["reinforce"],
                         of_filter.assign(arm="episode_filter, exchanged")])
 clean_task = clean_task[clean_task.seed < first_seed + seeds]
 by_rate = {condition: at_rates(both_arms(condition))
-           for condition in contenders.RATES_UNDER} | {"clean": at_rates(clean_task)}
+           for condition in runs["controls_reinforce_slower"].condition.unique()
+           } | {"clean": at_rates(clean_task)}
 
 # %% tags=["hide-input"]
 pd.DataFrame(by_rate).T.style.set_caption(
@@ -788,10 +799,10 @@ for (whole, close), (learner, title) in zip(axes.T, learners.items(), strict=Tru
         smooth = np.convolve(paths[learner, arm], window, "valid")
         for ax in (whole, close):
             ax.plot(np.arange(10, 401), smooth, **figures.method(arm))
-    whole.axvline(contenders.SWAPPED_AFTER, color=figures.INK, linewidth=0.8,
+    whole.axvline(turned, color=figures.INK, linewidth=0.8,
                   linestyle=":")
     whole.set_xlim(50, 400)
-    close.set_xlim(contenders.SWAPPED_AFTER + 10, 400)
+    close.set_xlim(turned + 10, 400)
     close.set_ylim(0, 60)
     figures.label(whole, f"{title} (n = {seeds} per arm)", "", "")
     figures.label(close, f"{title}, after the swap", "episode", "")
@@ -956,7 +967,7 @@ def rescaled(arm: str) -> bool:
 def had_arrived(learner: str) -> pd.DataFrame:
     """Return the runs after the swap that had arrived before it."""
     frame, later_on = of_condition(longer[learner], "swap"), returned[learner]
-    there = frame.evaluation_arrived & (frame.evaluation <= contenders.SWAPPED_AFTER)
+    there = frame.evaluation_arrived & (frame.evaluation <= turned)
     return later_on[there.to_numpy()]
 
 
@@ -1019,8 +1030,14 @@ Markdown(
 # %%
 in_contest = {arm: "none" for arm in arms} | {
     "zscore": "zscore", "adaptive_refit": "zscore", "episode_filter": "episode_filter"}
-at_doors = {arm: (arm, advantages) for arm, advantages in in_contest.items()
-            } | contenders.OTHER_DOORS      # what is at the returns, at the advantages
+at_doors = {arm: (arm, advantages) for arm, advantages in in_contest.items()} | {
+    "zscore at the returns": ("zscore", "none"),
+    "adaptive_refit at the returns": ("adaptive_refit", "none"),
+    "episode_filter at the returns": ("episode_filter", "none"),
+    "episode_filter at the advantages": ("none", "episode_filter"),
+    "none, z-scored": ("none", "zscore"),
+    "running, z-scored": ("running", "zscore"),
+    "ema, z-scored": ("ema", "zscore")}     # what is at the returns, at the advantages
 two_doors = pd.concat([
     returned["actor_critic"],
     since_swap(runs["controls_actor_critic_swap_longer_doors"])])
@@ -1079,7 +1096,7 @@ H5 = analysis.rankings(compared_steps)
 assert len(H5) == 4
 
 # %% tags=["hide-input"]
-three = list(contenders.CONTROLLED_SWAPPED)
+three = ["running", "fading", "episode_filter"]
 back_again = {title: analysis.survivals(controlled[learner], three)
               for learner, title in learners.items()}
 figures.show(figures.survival_panels([back_again], back_cap,
@@ -1141,7 +1158,7 @@ assert normalizers.make("zscore")([1.0])[0] == 0 == normalizers.make("zscore")([
 # All arms have the rate of the task's preset, and advantages as they are: z-scored per episode, those of the bandit would vanish in every arm. (With an actor-critic, the filter of episodes filters advantages as well as returns.)
 
 # %%
-timed = [task for task in contenders.SHORT_TASKS if task != "blackjack"]
+timed = [task for task in short_tasks if task != "blackjack"]
 others = [arm for arm in arms if arm not in ("none", "zscore")]
 faster_than_z = {(task, learner, arm): analysis.compare(short[task, learner], arm,
                                                         "zscore")
@@ -1273,7 +1290,7 @@ expected = {
     "without a normalizer, rewards times 1000 harm; no other arm is harmed by a scale":
         harms["scale 1000", "none"] == verdicts.Harm.HARMED and not any(
             harms[condition, arm] == verdicts.Harm.HARMED
-            for condition in contenders.CONDITIONS["scale"] for arm in arms
+            for condition in conditions["scale"] for arm in arms
             if arm != "none"),
     "every arm is harmed by outliers": all(
         harms["outliers", arm] == verdicts.Harm.HARMED for arm in arms),
@@ -1424,7 +1441,7 @@ def arriving(frames: list[pd.DataFrame], *some: str) -> str:
 # %%
 with_outliers = {learner: under(learner, "shift", "outliers") for learner in learners}
 on_task = {task: [short[task, learner] for learner in learners] for task in timed}
-units = [*contenders.CONDITIONS["scale"], "times 10", "plus 10"]
+units = [*conditions["scale"], "times 10", "plus 10"]
 harmed_by_outliers = sum("outliers" in harmed_by(arm) for arm in arms)
 after_change = [*(H4.verdict[learner, "episode_filter"] for learner in learners),
                 *(H5.verdict[learner, "fading", reference] for learner in learners)]
@@ -1438,7 +1455,7 @@ no_lead = (f"tested; a lead of {to_be_found} would be found 4 times in 5, where 
 # %% tags=["block:advice", "hide-input"]
 advice = [
     ("rewards come with noise", '`"running"`',
-     tallied(list(contenders.CONDITIONS["noise"])), no_lead),
+     tallied(conditions["noise"]), no_lead),
     ("rewards change their units, or their zero", '`"running"` or `"episode"`',
      tallied(units), no_lead),
     ("rewards have outliers",
@@ -1604,7 +1621,7 @@ for name in ("running", "ema", "episode"):
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# **Exercise 4 (open).** A small study of your own: the bandit with REINFORCE. `contenders.short("bandit", "reinforce", max_episodes=episodes, stop=False)` makes all arms, by name; none of their runs stops early, so that all can be compared. Train those in `names` on some seeds (`train(arm, seed)["train_returns"]` has one return per episode), and return the mean training return, a row for each seed and a column for each arm.
+# **Exercise 4 (open).** A small study of your own: the bandit with REINFORCE. `plan.part("short_bandit_reinforce", max_episodes=episodes, stop=False).configs` has all arms, by name; none of their runs stops early, so that all can be compared. Train those in `names` on some seeds (`train(arm, seed)["train_returns"]` has one return per episode), and return the mean training return, a row for each seed and a column for each arm.
 # Then give `ahead`: with `running` and `zscore`, seeds 3900 to 3902 and 300 episodes, the share of the seeds on which the running Z-Score earns more.
 
 # %% tags=["stub"]
@@ -1620,7 +1637,8 @@ def bandit_study(names: list[str], some_seeds: list[int],
                  episodes: int) -> pd.DataFrame:
     """Return the mean training return by seed (rows) and arm (columns)."""
     ### BEGIN SOLUTION
-    made = contenders.short("bandit", "reinforce", max_episodes=episodes, stop=False)
+    made = plan.part("short_bandit_reinforce", max_episodes=episodes,
+                     stop=False).configs
     return pd.DataFrame({name: {number: np.mean(train(made[name],
                                                       number)["train_returns"])
                                 for number in some_seeds} for name in names})
@@ -1636,8 +1654,8 @@ ahead = float(np.mean(small["running"] > small["zscore"]))
 # %% nbgrader={"grade": true, "grade_id": "14-4-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 def one_bandit(name: str, number: int, episodes: int) -> float:
     """Return the mean training return of a single run."""
-    arm = contenders.short("bandit", "reinforce", max_episodes=episodes, stop=False)
-    return float(np.mean(train(arm[name], number)["train_returns"]))
+    part = plan.part("short_bandit_reinforce", max_episodes=episodes, stop=False)
+    return float(np.mean(train(part.configs[name], number)["train_returns"]))
 
 
 tiny = bandit_study(["none", "running"], [3910, 3911], 20)

@@ -64,7 +64,7 @@ from kscore.rl.algorithms import Batch, normalization, ppo
 from kscore.rl.networks import Memory
 from kscore.rl.policies import Gaussian, Policy
 from kscore.rl.training import make_agent, one_thread
-from kscore.study import beyond, plan
+from kscore.study import plan
 
 chapter = chapters.begin("16_continuous_control")
 
@@ -99,7 +99,7 @@ parts = {
                         first_seed=first_seed,
                         max_episodes=min(caps[other], max_episodes))
        for other, title in untuned.items()}}
-arms = list(beyond.CONTINUOUS_ARMS)
+arms = list(plan.part("continuous_pendulum").configs)
 labels = {arm: figures.LOOKS[arm]["label"] for arm in arms}
 named = dict(zip(arms, ("per-episode Z-Score", "running Z-Score", "adaptive stream",
                         "filter of episodes", "reward scaling"), strict=True))
@@ -557,9 +557,9 @@ grids = {title: study.runs(plan.part(f"continuous_tuning_{task}"), store,
 
 def tried(grid: pd.DataFrame, arm: str) -> pd.DataFrame:
     """Return the areas of an arm by seed (rows) and learning rate (columns)."""
-    own = [name for name in grid.arm.unique() if name.startswith(f"{arm} at ")]
-    return pd.DataFrame({float(name.split()[-1]): analysis.areas(grid, name)
-                         for name in own})
+    own = grid[grid.normalizer == arm].drop_duplicates("arm")
+    return pd.DataFrame({rate: analysis.areas(grid, name)
+                         for rate, name in zip(own.rate, own.arm, strict=True)})
 
 
 sensitivity = {(title, arm): tried(grid, arm)
@@ -621,7 +621,8 @@ others = {title: runs[title] for title in untuned.values()}
 # %% tags=["hide-input"]
 counted = " ".join(f"{title}: {figures.run_count(frame)}." for title, frame
                    in runs.items())
-planned = (plan.CONTINUOUS_RESULTS.count, plan.UNTUNED_RESULTS.count)
+planned = [plan.parts()[f"continuous_{task}"].seeds.count
+           for task in ("pendulum", "halfcheetah")]
 Markdown(
     f"{counted} The plan names {planned[0]} seeds per arm on Pendulum and LunarLander "
     f"and {planned[1]} on the others; this page has {seeds} and {untuned_seeds}.")

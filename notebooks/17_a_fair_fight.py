@@ -61,7 +61,7 @@ from kscore import analysis, chapters, figures, filters, study
 from kscore.analysis import contest, stats
 from kscore.project import ARCHIVE
 from kscore.rl import train
-from kscore.study import contenders, plan
+from kscore.study import plan
 
 chapter = chapters.begin("17_a_fair_fight")
 
@@ -108,8 +108,8 @@ learners = {"reinforce": "REINFORCE", "actor_critic": "actor-critic", "gae": "GA
 called = learners | {"actor_critic": "the actor-critic"}   # in a sentence
 cap, reference = 500, "running"
 fewer = min(fewer_seeds, seeds)   # of the same seeds as the contest
-arms = list(contenders.ARMS)
-labels = {arm: figures.LOOKS[arm]["label"] for arm in [*arms, *contenders.CONTROLS]}
+arms, controls = list(plan.part("fair_ppo").configs), ["running_twice", "fading"]
+labels = {arm: figures.LOOKS[arm]["label"] for arm in [*arms, *controls]}
 spoken = figures.SPOKEN                               # the same in prose
 paper = ["kscore", "adaptive", "adaptive_refit"]      # the forms of the paper
 rng = np.random.default_rng(seed)
@@ -167,6 +167,9 @@ grids = {each: study.runs(
     plan.part(f"fair_tuning_{each}", seeds=tuning_seeds), store, archive=archive)
     for each in learners}
 means = {learner: contest.grid_means(grid) for learner, grid in grids.items()}
+tried_rates = sorted(grids["ppo"].rate.unique())
+written = {each: contest.settings_of(plan.part(f"fair_{each}")) for each in learners}
+all_tuned = tuning_seeds == plan.parts()["fair_tuning_ppo"].seeds.count
 
 
 def own_setting(tried: dict[contest.Setting, float]) -> contest.Setting:
@@ -177,18 +180,18 @@ def own_setting(tried: dict[contest.Setting, float]) -> contest.Setting:
 for learner, tried in means.items():
     own = {arm: own_setting(tried[arm]) for arm in arms}
     assert own == contest.own_settings(tried)
-    if tuning_seeds == plan.FAIR_TUNING.count:
-        assert own == contenders.OWN[learner]
+    if all_tuned:
+        assert own == written[learner]
 
 # %% tags=["hide-input"]
-def setting_told(choice: contenders.Choice) -> str:
+def setting_told(choice: contest.Setting) -> str:
     """Return a rate, and whether advantages are z-scored, in short."""
     rate, z_scored = choice
     return f"{rate:g}{', z-scored' if z_scored else ''}"
 
 
 chosen = pd.DataFrame({
-    title: [setting_told(contenders.OWN[learner][arm]) for arm in arms]
+    title: [setting_told(written[learner][arm]) for arm in arms]
     for learner, title in learners.items()}, index=arms)
 figures.table(chosen).style.set_caption(
     "Each arm's own setting: learning rate, and whether advantages are z-scored; with "
@@ -218,7 +221,7 @@ for ax, (learner, title) in zip(axes.flat, learners.items(), strict=True):
         else:
             ax.plot(line.rate, middle, color=figures.GREY, linewidth=0.7, alpha=0.7)
     ax.set_xscale("log")
-    ax.set_xticks(contenders.RATES, [f"{rate:g}" for rate in contenders.RATES])
+    ax.set_xticks(tried_rates, [f"{rate:g}" for rate in tried_rates])
     ax.minorticks_off()
     figures.label(ax, f"{title} (n = {tuning_seeds} tuning seeds)",
                   "learning rate" if ax in axes[1] else "",
@@ -328,7 +331,7 @@ with study.processes() as executor:  # for what has to be trained, if anything
         executor, archive=archive) for each in learners}
     other = {mover: study.runs(
         plan.part(f"fair_common_{mover}", seeds=seeds, first_seed=first_seed), store,
-        executor, archive=archive) for mover in contenders.COMMON}
+        executor, archive=archive) for mover in ("reinforce", "gae", "ppo")}
 
 # %% tags=["hide-input"]
 Markdown(figures.run_count(pd.concat([*fair.values(), *other.values()])) + ".")
@@ -339,8 +342,8 @@ Markdown(figures.run_count(pd.concat([*fair.values(), *other.values()])) + ".")
 # **Predict the plot.** Each mark is an arm: left to right its restricted mean on the tuning seeds, bottom to top on fresh ones. Above the line it is slower than it had looked. How many of the marks will lie above?
 
 # %%
-promised = {(learner, arm): means[learner][arm][contest.Setting(
-    *contenders.OWN[learner][arm])] for learner in learners for arm in arms}
+promised = {(learner, arm): means[learner][arm][written[learner][arm]]
+            for learner in learners for arm in arms}
 kept = {(learner, arm): mean for learner, frame in fair.items()
         for arm, mean in analysis.restricted_means(frame).items()}
 
@@ -388,7 +391,7 @@ figures.caption(
 
 # %%
 asked = [arm for arm in arms if arm not in ("none", "zscore", "running")]
-if tuning_seeds == plan.FAIR_TUNING.count:  # the better of the two, as it was planned
+if all_tuned:  # the better of the two, as it was planned
     assert all(promised[learner, reference] < promised[learner, "zscore"]
                for learner in learners)
 compared = {(learner, arm): analysis.compare(fair[learner], arm, reference)
@@ -481,21 +484,24 @@ def at_common_rate(learner: str) -> pd.DataFrame:
 
 
 common = {learner: at_common_rate(learner) for learner in learners}
+moving = {mover: contest.settings_of(plan.part(f"fair_common_{mover}"))
+          for mover in other} | {"actor_critic": {}}  # arms with another rate there
+common_rates = {learner: next(iter((moving[learner] or written[learner]).values())).rate
+                for learner in learners}
 compared_at_common = {
     (learner, arm): analysis.compare(common[learner], arm, reference)
-    if arm in contenders.COMMON.get(learner, {}) else compared[learner, arm]
+    if arm in moving[learner] else compared[learner, arm]
     for learner in learners for arm in asked}  # the reference has one rate
-assert not any(reference in at_common for at_common in contenders.COMMON.values())
+assert not any(reference in at_common for at_common in moving.values())
 G2 = analysis.rankings(compared_at_common)
 assert len(G2) == 32
 
 # %% tags=["hide-input"]
 turned = [name for name in G1.index if G1.verdict[name] != G2.verdict[name]]
-moved = {title: len(contenders.COMMON.get(learner, {}))
-         for learner, title in learners.items()}
+moved = {title: len(moving[learner]) for learner, title in learners.items()}
 Markdown(
     "Common rates, and how many arms have another setting of their own: "
-    + ", ".join(f"{title} {contenders.COMMON_RATES[learner]:g} ({moved[title]})"
+    + ", ".join(f"{title} {common_rates[learner]:g} ({moved[title]})"
                 for learner, title in learners.items())
     + f". \"Faster\" holds for {words_told(G2, 'holds')}. Verdicts that change, "
     f"{len(turned)} of {len(G1)}:\n\n"
@@ -509,8 +515,7 @@ Markdown(
 # The comparisons that are not those of G1:
 
 # %% tags=["hide-input"]
-fresh = [name for name in G2.index
-         if name[1] in contenders.COMMON.get(name[0], {})]
+fresh = [name for name in G2.index if name[1] in moving[name[0]]]
 held_twice = [name for name in G2.index
               if G2.verdict[name] == "holds" and name not in fresh]
 family(G2.loc[fresh], f"G2: the {len(fresh)} of {len(G2)} comparisons that are not "
@@ -623,7 +628,7 @@ steps_p = dict(zip(pairs, stats.adjusted(
      for learner, arm in pairs]), strict=True))
 steps_ranks = contest.standings(taken, {learner: most(own)
                                         for learner, own in taken.items()})
-slow_rate = contenders.COMMON_RATES["reinforce"]
+slow_rate = common_rates["reinforce"]
 at_slow_rate = in_steps(common["reinforce"], arms)
 
 # %% [markdown]
@@ -643,18 +648,18 @@ figures.table(steps_table).style.set_caption(
 # %%
 def cheapest_setting(learner: str, arm: str) -> contest.Setting:
     """Return the setting that takes the fewest steps on the tuning seeds."""
-    grid = grids[learner]
-    of_arm = [title for title in grid.arm.unique() if title.startswith(f"{arm} at ")]
-    tried = in_steps(grid, of_arm)
+    own = grids[learner][grids[learner].normalizer == arm]
+    tried = in_steps(own, own.arm.unique())
     means_of = {title: stats.restricted_mean(times, most(tried))
                 for title, times in tried.items()}
-    return contest.read_arm(min(means_of, key=means_of.get))[1]
+    best = own[own.arm == min(means_of, key=means_of.get)].iloc[0]
+    return contest.Setting(best.rate, best.z_scored)
 
 
 cheapest_rates = {(learner, arm): cheapest_setting(learner, arm).rate
                   for learner in learners for arm in arms}
 lower = [name for name, rate in cheapest_rates.items()
-         if rate < contenders.OWN[name[0]][name[1]][0]]
+         if rate < written[name[0]][name[1]].rate]
 last_share = {learner: np.mean([paid[:end][-25:].sum() / paid[:end].sum()
                                 for paid, end in zip(frame.train_returns,
                                                      frame.evaluation, strict=True)])
@@ -677,7 +682,7 @@ Markdown(
                  if G1.verdict[learner, arm] == "holds") or "none")
     + f". Chosen by steps on the tuning seeds, {len(lower)} of {len(cheapest_rates)} "
     "arms would have a lower rate than they have, "
-    f"{sum(cheapest_rates[name] == min(contenders.RATES) for name in lower)} of them "
+    f"{sum(cheapest_rates[name] == min(rates) for name in lower)} of them "
     "the lowest that was tried. The last 25 episodes of a run take, in the mean, "
     + ", ".join(f"{share:.0%}" for share in last_share.values())
     + " of its steps ("
@@ -695,14 +700,19 @@ Markdown(
 # Budgets are not quite equal here. All arms have their advantages z-scored, but for the filter of episodes, which was tuned with and without; so it had six settings to choose from, and the others three.
 
 # %%
-five = list(contenders.LUNAR_ARMS)
+five = list(plan.part("fair_lunarlander_ppo").configs)
+lunar_written = {learner: contest.settings_of(plan.part(f"fair_lunarlander_{learner}"))
+                 for learner in ("actor_critic", "ppo")}
+all_lunar_tuned = (lunar_tuning_seeds
+                   == plan.parts()["fair_tuning_lunarlander_ppo"].seeds.count)
 lunar_grids = {learner: study.runs(
     plan.part(f"fair_tuning_lunarlander_{learner}", seeds=lunar_tuning_seeds),
     store, archive=archive) for learner in ("actor_critic", "ppo")}
+lunar_rates = sorted(lunar_grids["ppo"].rate.unique())
 for learner, grid in lunar_grids.items():
     own = contest.own_settings(contest.grid_means(grid))
-    if lunar_tuning_seeds == plan.LUNAR_TUNING.count:
-        assert own == contenders.LUNAR_OWN[learner]
+    if all_lunar_tuned:
+        assert own == lunar_written[learner]
 
 with study.processes() as executor:
     lunar = {learner: study.runs(
@@ -719,7 +729,7 @@ lunar_means = {learner: contest.grid_means(grid)
 def lunar_setting(learner: str, arm: str) -> str:
     """Return an arm's setting on LunarLander, and whether anything was found."""
     nothing = all(mean == lunar_cap for mean in lunar_means[learner][arm].values())
-    return (setting_told(contenders.LUNAR_OWN[learner][arm])
+    return (setting_told(lunar_written[learner][arm])
             + " (no tuning run arrived)" * nothing)
 
 # %% [markdown]
@@ -736,8 +746,7 @@ for ax, (learner, grid) in zip(axes, lunar_grids.items(), strict=True):
         for rate, one in zip(rates_shown, line["restricted mean"], strict=True):
             ax.plot([rate, rate], [one.low, one.high], color=look["color"], alpha=0.5)
     ax.set_xscale("log")
-    ax.set_xticks(contenders.LUNAR_RATES,
-                  [f"{one:g}" for one in contenders.LUNAR_RATES])
+    ax.set_xticks(lunar_rates, [f"{one:g}" for one in lunar_rates])
     ax.minorticks_off()
     figures.label(ax, f"{learners[learner]} (n = {lunar_tuning_seeds} tuning seeds)",
                   "learning rate",
@@ -749,15 +758,15 @@ figures.show(fig)
 def at_edge(edge: float) -> str:
     """Return which arms have their own rate at an edge of those that were tried."""
     return "; ".join(f"with {called[learner]} " + listed(
-        arm for arm in five if contenders.LUNAR_OWN[learner][arm][0] == edge)
+        arm for arm in five if lunar_written[learner][arm].rate == edge)
         for learner in lunar)
 
 
 figures.caption(
     f"Tuning on LunarLander, with 95 % intervals over {lunar_tuning_seeds} seeds, "
     f"which is few. {lunar_cap:,} means that no run arrived. Own rates at the upper "
-    f"edge of those that were tried: {at_edge(max(contenders.LUNAR_RATES))}. At the "
-    f"lower: {at_edge(min(contenders.LUNAR_RATES))}.",
+    f"edge of those that were tried: {at_edge(max(lunar_rates))}. At the "
+    f"lower: {at_edge(min(lunar_rates))}.",
     alt="Two panels of restricted means against three learning rates, actor-critic and "
     "PPO, five arms each, with long intervals. The line of the adaptive stream lies at "
     "the cap throughout. With the actor-critic all others fall towards the highest "
@@ -783,7 +792,7 @@ figures.table(lunar_settings).style.set_caption(
 
 # %%
 lunar_reference = "zscore"
-if lunar_tuning_seeds == plan.LUNAR_TUNING.count:
+if all_lunar_tuned:
     assert all(min(tuned[lunar_reference].values()) < min(tuned[reference].values())
                for tuned in lunar_means.values())
 lunar_asked = ["adaptive", "adaptive_refit", "episode_filter"]
@@ -990,8 +999,7 @@ same_seeds = fair["ppo"][fair["ppo"].seed < first_seed + fewer]
 simplest = min(by_part["ppo"], key=by_part["ppo"].get)
 beside = analysis.compare(pd.concat([same_seeds, factorial["ppo"]]), simplest,
                           "episode_filter")
-assert contenders.OWN["ppo"]["episode_filter"] == (
-    contenders.COMMON_RATES["ppo"], False)
+assert written["ppo"]["episode_filter"] == contest.Setting(common_rates["ppo"])
 Markdown(" ".join(
     f"With {called[learner]} the means by centre lie "
     f"{part_range(learner, 'centre'):.0f} episodes apart and those by scale "
@@ -1013,7 +1021,7 @@ Markdown(" ".join(
 # Fading is not the opposite of a filter. A filter that has settled *is* a fading average (chapter 02); which one?
 
 # %%
-weight = contenders.FACTORIAL_FADING
+weight = plan.arm("contest", "fading", "ppo").normalizer["fading"]
 same_ratio = weight**2 / (1 - weight)             # Q/R of a filter with that gain
 assert np.isclose(filters.steady_state(same_ratio, 1.0).gain, weight)
 own_gain = filters.steady_state(0.1, 1.0).gain    # that of the filter of episodes
@@ -1032,10 +1040,11 @@ control_grids = {each: study.runs(
     for each in learners}
 for learner, grid in control_grids.items():
     own = contest.own_settings(contest.grid_means(grid))
-    if tuning_seeds == plan.FAIR_TUNING.count:
-        assert own == contenders.CONTROL_OWN[learner]
+    if all_tuned:
+        assert own.items() <= contest.settings_of(
+            plan.part(f"controls_{learner}")).items()
 
-later = plan.CONTROL_RESULTS.first - plan.FAIR_RESULTS.first
+later = plan.parts()["controls_ppo"].seeds.first - plan.parts()["fair_ppo"].seeds.first
 with study.processes() as executor:
     controlled = {each: study.runs(
         plan.part(f"controls_{each}", seeds=seeds, first_seed=first_seed + later),
@@ -1044,7 +1053,7 @@ with study.processes() as executor:
 # %% tags=["hide-input"]
 def doors_told(learner: str, arm: str) -> str:
     """Return the rate of an arm, and what stands at its advantages."""
-    config = contenders.controlled(learner).get(arm)
+    config = plan.part(f"controls_{learner}").configs.get(arm)
     if config is None:
         return "not there"
     second = (", Z-Score per episode" if config.normalize_advantages else
@@ -1052,7 +1061,7 @@ def doors_told(learner: str, arm: str) -> str:
     return f"{config.learning_rate:g}{second}"
 
 
-those = list(contenders.CONTROLLED)
+those = list(plan.part("controls_ppo").configs)
 figures.table(pd.DataFrame({
     title: [doors_told(learner, arm) for arm in those]
     for learner, title in learners.items()}, index=those)).style.set_caption(
@@ -1234,7 +1243,8 @@ figures.table(pd.DataFrame({
 # Most was found with GAE, one learner of four, and what a trial before the plan had seen there came out nearly to the digit; on which seeds the trial had been run was not written down. So the question is asked again, on a hundred seeds that nobody had used, after a second close reading that had found much the same on seeds of its own. It is a family of six: does each of four arms with a memory at the advantages learn in fewer episodes than the running Z-Score, and is either filter faster than fading? The plan expects the first four to hold and the last two not to; with fewer than three of the four, our advice on GAE would go.
 
 # %%
-once_again = plan.GAE_AGAIN.first - plan.FAIR_RESULTS.first
+once_again = (plan.parts()["controls_gae_again"].seeds.first
+              - plan.parts()["fair_ppo"].seeds.first)
 with study.processes() as executor:
     gae_again = study.runs(
         plan.part("controls_gae_again", seeds=2 * seeds,
@@ -1279,6 +1289,7 @@ Markdown("\n".join(f"- {words[0].upper()}{words[1:]}: {'met' if met else 'not me
 networks = {learner: study.runs(
     plan.part(f"fair_networks_{learner}", seeds=fewer, first_seed=first_seed),
     store, archive=archive) for learner in ("actor_critic", "ppo")}
+other_networks = networks["ppo"].condition.unique()
 as_usual = {learner: fair[learner][fair[learner].seed < first_seed + fewer]
             for learner in networks}
 
@@ -1289,7 +1300,7 @@ def by_network(learner: str) -> pd.DataFrame:
     changed = analysis.restricted_means(networks[learner])
     return pd.DataFrame({"as usual": {arm: usual[arm] for arm in five}} | {
         network: {arm: changed[f"{arm}, {network}"] for arm in five}
-        for network in contenders.OTHER_NETWORKS})
+        for network in other_networks})
 
 
 width_tables = {learner: by_network(learner) for learner in networks}
@@ -1304,7 +1315,7 @@ def against_usual(learner: str) -> dict[str, str]:
     """Return, for each other network, how well orders agree, and the fastest arm."""
     table = width_tables[learner]
     tau = {network: distributions.kendalltau(table["as usual"], table[network])
-           for network in contenders.OTHER_NETWORKS}
+           for network in other_networks}
     return {network: f"{found.statistic:.1f}, {spoken[table[network].idxmin()]}"
             for network, found in tau.items()}
 
@@ -1360,7 +1371,7 @@ def leading(standings: pd.DataFrame, count: int) -> str:
                      for arm in order[:count])
 
 
-z_scorers = {learner: [arm for arm in arms if contenders.OWN[learner][arm][1]]
+z_scorers = {learner: [arm for arm in arms if written[learner][arm].z_scored]
              for learner in ("actor_critic", "ppo")}
 
 # %% tags=["hide-input"]
@@ -1408,7 +1419,7 @@ Markdown(
 # %% tags=["hide-input"]
 by_paper = [called[learner] for learner, arm in lake_best.items() if arm in paper]
 lowest_rate = [spoken[arm] for arm in arms
-               if contenders.OWN["ppo"][arm][0] == min(contenders.RATES)]
+               if written["ppo"][arm].rate == min(rates)]
 Markdown(
     ("So on this task a form of the paper is in front, with "
      f"{' and '.join(by_paper)}. " if by_paper else "")
@@ -1506,10 +1517,10 @@ Markdown(
 def later_told(learner: str) -> str:
     """Return which of the arms that came later were found faster, and by how much."""
     found = []
-    for arm in contenders.controls(learner):
+    settings = contest.settings_of(plan.part(f"controls_{learner}"))
+    for arm in [arm for arm in controls if arm in settings]:
         if G4.verdict[learner, arm, reference] == "holds":
-            settings = contenders.own(learner, (arm, reference))
-            other_rate = settings[arm][0] != settings[reference][0]
+            other_rate = settings[arm].rate != settings[reference].rate
             found.append(f"{spoken[arm]} {G4.factor[learner, arm, reference]:.2f}"
                          + " (at another rate)" * other_rate)
     return "; ".join(found) or "none"
@@ -1518,7 +1529,7 @@ def later_told(learner: str) -> str:
 def cartpole_row(learner: str, title: str) -> str:
     """Return what the contest and the controls say for a learner on CartPole."""
     best = min(arms, key=lambda arm: kept[learner, arm])
-    setting = setting_told(contenders.OWN[learner][best])
+    setting = setting_told(written[learner][best])
     if best == reference:
         found, sure, again = "1", "it is the reference", "1"
     else:
@@ -1534,8 +1545,8 @@ def cartpole_row(learner: str, title: str) -> str:
 
 def elsewhere(learner: str, arm: str) -> str:
     """Return what the replication's seeds say, if it ran these two settings."""
-    older, own = (plan.part(f"{name}_{learner}") for name in ("lunarlander",
-                                                              "fair_lunarlander"))
+    older, own = map(plan.part, (f"lunarlander_{learner}",
+                                 f"fair_lunarlander_{learner}"))
     if any(older.configs[one] != replace(own.configs[one], criterion="both")
            for one in (arm, reference)):
         return "not run"
@@ -1551,7 +1562,7 @@ def lunar_row(learner: str) -> str:
     """Return the same for LunarLander, where the plan asked about filters alone."""
     best = analysis.best(lunar[learner])
     found = analysis.compare(lunar[learner], best, reference)
-    setting = setting_told(contenders.LUNAR_OWN[learner][best])
+    setting = setting_told(lunar_written[learner][best])
     return (f"| LunarLander, {learners[learner]} | {spoken[best]}, rate {setting} "
             f"| {found.factor:.2f} | not asked | {elsewhere(learner, best)} | not run |"
             )
@@ -1569,7 +1580,7 @@ Markdown(
     + ", and ".join(
         f"{filled[where, 'filter over running']:.2f} and "
         f"{filled[where, 'fading over running']:.2f} at "
-        f"{where.removeprefix('REINFORCE, both at ')}" for where in (at_high, at_low))
+        f"{rate:g}" for where, rate in ((at_high, 0.01), (at_low, 0.003)))
     + f", on the other seeds. On LunarLander, with {lunar_tuning_seeds} tuning seeds, "
     f"{len(five)} arms were run; of {len(lunar_asked)} filters, one of which could not "
     "be tuned, "
@@ -1798,7 +1809,7 @@ assert enough == int(np.floor((by_grid / 10) ** 2)) + 1, "`enough` is not right"
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# **Exercise 4 (open).** A small grid of your own. Train the filter of episodes with the actor-critic at each of some `rates`, on each of `some_seeds`, for so many `episodes`, everything else as in the contest. `contenders.arm("episode_filter", "actor_critic", z_scored=False, learning_rate=..., max_episodes=...)` makes the arm, whose advantages go through a second filter; `train(arm, seed)["train_returns"]` holds one return per episode. Return their means: a row for each seed, a column for each rate.
+# **Exercise 4 (open).** A small grid of your own. Train the filter of episodes with the actor-critic at each of some `rates`, on each of `some_seeds`, for so many `episodes`, everything else as in the contest. `plan.arm("contest", "episode_filter", "actor_critic", rate=..., max_episodes=...)` makes the arm, whose advantages go through a second filter; `train(arm, seed)["train_returns"]` holds one return per episode. Return their means: a row for each seed, a column for each rate.
 # Then give `ahead`: with the rates 0.001 and 0.01, seeds 3900 to 3902 and 40 episodes, the share of the seeds on which 0.01 earns more. (Would you choose a rate by three runs?)
 
 # %% tags=["stub"]
@@ -1814,8 +1825,8 @@ def rate_study(rates: list[float], some_seeds: list[int],
                episodes: int) -> pd.DataFrame:
     """Return the mean training return by seed (rows) and learning rate (columns)."""
     ### BEGIN SOLUTION
-    made = {rate: contenders.arm("episode_filter", "actor_critic", z_scored=False,
-                            learning_rate=rate, max_episodes=episodes)
+    made = {rate: plan.arm("contest", "episode_filter", "actor_critic", rate=rate,
+                           max_episodes=episodes)
             for rate in rates}
     return pd.DataFrame({rate: {number: np.mean(train(arm, number)["train_returns"])
                                 for number in some_seeds}
@@ -1832,8 +1843,8 @@ ahead = float(np.mean(small[0.01] > small[0.001]))
 # %% nbgrader={"grade": true, "grade_id": "17-4-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false} tags=["check", "hide-input"]
 def one_run(rate: float, number: int, episodes: int) -> float:
     """Return the mean training return of a single run."""
-    arm = contenders.arm("episode_filter", "actor_critic", z_scored=False,
-                    learning_rate=rate, max_episodes=episodes)
+    arm = plan.arm("contest", "episode_filter", "actor_critic", rate=rate,
+                   max_episodes=episodes)
     return float(np.mean(train(arm, number)["train_returns"]))
 
 

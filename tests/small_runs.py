@@ -9,6 +9,7 @@ import numpy as np
 
 from kscore import study
 from kscore.rl import RunConfig
+from kscore.study import plan
 from kscore.study.records import Record, key
 
 # Real ones
@@ -21,6 +22,7 @@ def tiny(**changes):
     return RunConfig(**{**fields, **changes})
 
 
+SETTINGS = tiny().to_dict()
 ARMS = {"zscore": tiny(), "none": tiny(normalizer={"name": "none"})}
 
 
@@ -103,7 +105,7 @@ def record(seed, word, returns=None, training=None, cap=CAP, **changes):
     episodes, arrived = int(word.rstrip("+x")), word.isdigit()
     fields = {
         "protocol": 1,
-        "config": {"max_episodes": cap, "evaluate_every": 1},
+        "config": SETTINGS | {"max_episodes": cap},
         "seed": seed,
         "solved": arrived,
         "reason": None,
@@ -139,3 +141,13 @@ def shuffled(runs):
 
 def close(actual, expected, **tolerance):
     np.testing.assert_allclose(actual, expected, **{"rtol": 1e-12, "atol": 1e-12, **tolerance})
+
+
+def planned(monkeypatch, *parts):
+    """Put other parts in the place of the plan's."""
+    entries = {
+        part.name: plan.Entry(part.name, "", (), plan.Seeds(part.seeds.start, len(part.seeds)), "planned", {})
+        for part in parts
+    }
+    monkeypatch.setattr(plan, "parts", lambda: entries)
+    monkeypatch.setattr(plan, "part", lambda name: next(part for part in parts if part.name == name))

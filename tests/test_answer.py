@@ -16,7 +16,14 @@ from kscore.figures import SPOKEN
 from kscore.labs.shifts import after_shift
 from kscore.project import NOTEBOOKS, ROOT
 from kscore.rl import RunConfig
-from kscore.study import contenders, plan
+from kscore.study import plan
+
+OWN = {
+    learner: contest.settings_of(plan.part(f"fair_{learner}"))
+    for learner in ("reinforce", "actor_critic", "gae", "ppo")
+}
+"""Each arm's own setting on CartPole."""
+SWAPPED_AFTER = plan.condition("swap")["disturbance"]["after"]
 
 QUOTED = {**dict.fromkeys(("default", "choice", "rule"), "17_a_fair_fight"), "advice": "14_noise_and_shifts"}
 """The blocks that other chapters than the report print, and that it and chapter 00 quote."""
@@ -132,7 +139,7 @@ def test_what_is_recommended_at_a_slower_rate_is_what_the_archive_says():
     """docs/answer.md, at the end of "What to use"."""
 
     def over(learner, *pair):
-        return analysis.compare(study.runs(plan.part(f"episodes_{learner}_slower", names=pair)), *pair).factor
+        return analysis.compare(study.runs(plan.part(f"episodes_{learner}_slower", arms=pair)), *pair).factor
 
     assert over("reinforce", "running", "zscore").low > 1
     assert over("actor_critic", "running_plain", "zscore_plain").low > 1
@@ -154,13 +161,13 @@ def test_what_is_said_of_the_fair_fight_is_what_the_archive_says():
         for learner in ("actor_critic", "ppo")
     }
     ranks = contest.standings(
-        {name: {arm: analysis.times(frame, arm) for arm in contenders.ARMS} for name, frame in unseen.items()},
+        {name: {arm: analysis.times(frame, arm) for arm in OWN["ppo"]} for name, frame in unseen.items()},
         {name: int(frame.cap.iloc[0]) for name, frame in unseen.items()},
     )
     mean = pd.Series({arm: one.estimate for arm, one in ranks["mean rank"].items()}).sort_values()
     assert set(mean.index[:5]) == {"running", "ema", "kscore", "episode_filter", "filter_bank"}
     assert np.ptp(mean[:5]) < 0.5 < mean.iloc[5] - mean.iloc[0]
-    rates = {arm: rate for arm, (rate, _) in contenders.OWN["ppo"].items()}
+    rates = {arm: rate for arm, (rate, _) in OWN["ppo"].items()}
     assert [arm for arm, rate in rates.items() if rate == min(rates.values())] == ["kscore"]
     lander = analysis.rankings(
         {
@@ -186,7 +193,7 @@ def test_where_a_filter_wins_is_what_the_archive_says():
     """docs/answer.md, "Where a Kalman filter wins, and whether it takes one"."""
     for learner in ("actor_critic", "reinforce"):
         swapped = study.runs(plan.part(f"disturbed_{learner}_swap_longer"))
-        later = after_shift(swapped, after=contenders.SWAPPED_AFTER, threshold=475.0)
+        later = after_shift(swapped, after=SWAPPED_AFTER, threshold=475.0)
         assert analysis.compare(later, "episode_filter, swap", "running, swap").factor.low > 1.3
         assert analysis.compare(later, "zscore, swap", "running, swap").factor.low > 1
         found = analysis.compare(later, "adaptive, swap", "running, swap").factor
@@ -208,7 +215,7 @@ def test_at_which_door_the_actor_critic_comes_back_is_what_the_archive_says():
             study.runs(plan.part("disturbed_actor_critic_swap_longer")),
         ]
     )
-    later = after_shift(both, after=contenders.SWAPPED_AFTER, threshold=475.0)
+    later = after_shift(both, after=SWAPPED_AFTER, threshold=475.0)
     back = later.groupby("arm").evaluation_arrived.sum()
     for plain in ("zscore at the returns", "adaptive_refit at the returns"):
         assert back[plain] < back["none, swap"] + 5
@@ -223,7 +230,7 @@ def test_at_which_door_the_actor_critic_comes_back_is_what_the_archive_says():
             study.runs(plan.part("controls_reinforce_swap_longer_faster")).assign(arm="faster"),
         ]
     )
-    faster = after_shift(faster, after=contenders.SWAPPED_AFTER, threshold=475.0)
+    faster = after_shift(faster, after=SWAPPED_AFTER, threshold=475.0)
     over = {
         arm: analysis.compare(faster, f"{arm}, swap", "faster").factor
         for arm in ("fading", "episode_filter", "running")
@@ -238,10 +245,10 @@ def words_on(runs, pairs):
 
 def test_that_it_need_not_be_a_kalman_filter_is_what_the_archive_says():
     """docs/answer.md, "Where a Kalman filter wins, and whether it takes one"."""
-    clean = {learner: study.runs(plan.part(f"controls_{learner}")) for learner in contenders.OWN}
+    clean = {learner: study.runs(plan.part(f"controls_{learner}")) for learner in OWN}
     swapped = {
         learner: after_shift(
-            study.runs(plan.part(f"controls_{learner}_swap_longer")), after=contenders.SWAPPED_AFTER, threshold=475.0
+            study.runs(plan.part(f"controls_{learner}_swap_longer")), after=SWAPPED_AFTER, threshold=475.0
         )
         for learner in ("actor_critic", "reinforce")
     }
@@ -306,7 +313,7 @@ def test_no_filter_is_said_to_cope_where_none_was_shown_to():
 
 def test_what_is_advised_by_situation_is_what_the_archive_says():
     """The column "use" of the table of chapter 14, whose other columns are computed."""
-    clean = {learner: study.runs(plan.part(f"fair_{learner}", seeds=30)) for learner in contenders.DISTURBED}
+    clean = {learner: study.runs(plan.part(f"fair_{learner}", seeds=30)) for learner in ("actor_critic", "reinforce")}
     for learner, usual in clean.items():
         outliers = study.runs(plan.part(f"disturbed_{learner}_shift"))
         outliers = outliers[outliers.arm.str.endswith(", outliers")]
@@ -324,11 +331,11 @@ def test_what_is_advised_by_situation_is_what_the_archive_says():
 def test_what_is_said_of_steps_is_what_the_archive_says():
     """docs/answer.md, "Where a Kalman filter wins, and whether it takes one"."""
     runs = study.runs(plan.part("fair_reinforce"))
-    steps = {arm: analysis.step_times(runs, arm).time.mean() for arm in contenders.ARMS}
+    steps = {arm: analysis.step_times(runs, arm).time.mean() for arm in OWN["ppo"]}
     assert min(steps, key=steps.get) == "running" and analysis.best(runs) == "episode_filter"
     (starred,) = re.findall(r"Starred above 1: (.*?)\. \"Holds\"", printed(CONTEST))
     assert "the K-Score stream with GAE 1." in starred
-    assert contenders.OWN["gae"]["kscore"][0] < contenders.OWN["gae"]["running"][0]
+    assert OWN["gae"]["kscore"][0] < OWN["gae"]["running"][0]
 
 
 def test_the_arms_are_written_in_code_as_they_were_run():
@@ -338,11 +345,11 @@ def test_the_arms_are_written_in_code_as_they_were_run():
     for example in re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL):
         exec(compile(example, "example", "exec"), names)
     assert len(names["advantages"]) == 3 and names["at_returns"] is not names["at_advantages"]
-    rate, z_scored = contenders.OWN["ppo"]["episode_filter"]
-    assert names["config"] == contenders.arm(
-        "episode_filter", "ppo", z_scored=z_scored, learning_rate=rate, max_episodes=30
+    rate, z_scored = OWN["ppo"]["episode_filter"]
+    assert names["config"] == plan.arm(
+        "contest", "episode_filter", "ppo", z_scored=z_scored, rate=rate, max_episodes=30
     )
-    assert names["record"]["episodes"] == 30 and contenders.OWN["gae"]["filter_bank"] == (0.01, False)
+    assert names["record"]["episodes"] == 30 and OWN["gae"]["filter_bank"] == (0.01, False)
 
     def options_of(call):
         return eval(f"(lambda name, **options: {{'name': name}} | options)({call})")
@@ -360,11 +367,11 @@ def test_the_arms_are_written_in_code_as_they_were_run():
                 options["mode"] = "refit"
             assert (
                 replace(RunConfig.preset("CartPole-v1", learner), normalizer=options).normalizer
-                == contenders.arm(arm, learner, z_scored=False).normalizer
+                == plan.arm("contest", arm, learner).normalizer
             )
     assert rows["the adaptive refit"] == 'the same with `mode="refit"`'
     (popart,) = re.findall(r"^PopArt gives .*$", page, re.MULTILINE)
-    with_critic, without = (contenders.arm("popart", learner, z_scored=False) for learner in ("ppo", "reinforce"))
+    with_critic, without = (plan.arm("contest", "popart", learner) for learner in ("ppo", "reinforce"))
     at_returns, scale, alone = (eval(options) for options in re.findall(r"`\w+=({.*?})`", popart))
     assert replace(with_critic, normalizer=at_returns, value_scale=scale) == with_critic
     assert replace(without, normalizer=alone) == without

@@ -14,10 +14,10 @@ from small_runs import arm, frame, record
 
 from kscore import analysis, study
 from kscore.analysis import claims, stats, verdicts
+from kscore.analysis.claims import Pairing
 from kscore.analysis.stats import Interval, Times
 from kscore.project import DATA
 from kscore.study import plan
-from kscore.study.plan import Pairing
 
 HOLDS, FAILS, UNTOLD = "holds", "does not hold", "cannot be told"
 
@@ -269,7 +269,7 @@ def test_a_summary_holds_if_all_do_and_fails_if_one_does(parts):
 
 CLAIMS = claims.read()
 PUBLISHED = pd.read_csv(DATA / "paper" / "published.csv")
-EVERY = {name: plan.part(name) for name in plan.PARTS if not name.startswith("tuned")}
+EVERY = {name: plan.part(name) for name in plan.parts() if not name.startswith("tuned")}
 CELLS = [(claim, reading) for claim in CLAIMS.index for reading in claims.READINGS if CLAIMS.kind[claim] != "summary"]
 SUMMARIES = list(CLAIMS.index[CLAIMS.kind == "summary"])
 ARMS_OF_A_KIND = {"ranking": 2, "size": 2, "number": 1, "stability": 2, "early": 2, "trend": 0}

@@ -467,7 +467,9 @@ from kscore.rl import RunConfig
 from kscore.study import plan
 
 config = RunConfig(env="CartPole-v1", algorithm="reinforce", threshold=None, hidden=(8,), max_episodes=10)
-plan.PARTS["tiny"] = plan.Declared((), plan.Seeds(0, 400), lambda: {"one": config})
+plan.chosen = lambda parts: ["tiny"]
+plan.grids_of = lambda name: {}
+plan.part = lambda name: plan.Part("tiny", {"one": config}, range(400))
 signal.signal(signal.SIGINT, signal.default_int_handler)  # also where the tests run in the background
 sys.exit(main(["study", "tiny", *sys.argv[1:]]))
 """

@@ -1,8 +1,7 @@
 """Settings of their own, what one setting for all would cost, and who comes first."""
 
-import doctest
-
 import numpy as np
+import pandas as pd
 import pytest
 from small_runs import close, record
 
@@ -10,20 +9,19 @@ from kscore import study
 from kscore.analysis import contest, stats
 from kscore.analysis.contest import Setting
 from kscore.analysis.stats import Times
+from kscore.study import plan
 
 CAP = 100
 
 
 def runs(**arms):
     """A grid from the words of its runs: `a_1="40 50 100+"` is arm a at the rate 1, `a_1z` the same, z-scored."""
-    found = {}
+    found, columns = {}, {}
     for title, words in arms.items():
         name, rate = title.split("_")
-        how = ", z-scored" if rate.endswith("z") else ""
-        found[f"{name} at {rate.rstrip('z')}{how}"] = [
-            record(seed, word, cap=CAP) for seed, word in enumerate(words.split())
-        ]
-    return study.frame(found)
+        found[title] = [record(seed, word, cap=CAP) for seed, word in enumerate(words.split())]
+        columns[title] = {"normalizer": name, "rate": float(rate.rstrip("z")), "z_scored": rate.endswith("z")}
+    return study.frame(found, columns)
 
 
 GRID = runs(
@@ -31,20 +29,15 @@ GRID = runs(
 )
 
 
-def test_names_of_arms_are_read():
-    assert doctest.testmod(contest) == (0, 1)
-    assert contest.read_arm("episode_both at 1e-05") == ("episode_both", Setting(1e-5, False))
-    for title in (
-        "zscore",
-        "zscore at",
-        "zscore at 0.1, filtered",
-        "zscore at x",
-        "zscore at nan",
-        "zscore at -1",
-        "zscore at 0.1,z-scored",
-    ):
-        with pytest.raises(ValueError, match=f"an arm of a grid must be named .*got '{title}'"):
-            contest.read_arm(title)
+def test_two_arms_of_one_setting_get_a_sentence():
+    twice = pd.concat([GRID, runs(a_1z="40 60").assign(arm="again")])
+    with pytest.raises(ValueError, match="^runs must have one arm for 'a' at 1, z-scored, got 'a_1z', 'again'$"):
+        contest.grid_means(twice)
+
+
+def test_the_settings_of_a_part_are_those_of_its_configurations():
+    found = contest.settings_of(plan.part("fair_gae"))
+    assert found["kscore"] == (0.003, True) and found["none"] == (0.01, False) and len(found) == 11
 
 
 def test_every_arm_has_the_setting_of_its_lowest_restricted_mean_and_a_tie_goes_to_what_was_said():
@@ -106,7 +99,7 @@ UNEVEN = runs(a_1="40 60", b_1="10")
 @pytest.mark.parametrize(
     ("asked", "sentence"),
     [
-        (lambda: contest.rate_curves(UNEVEN), "^runs must have every arm on the same seeds, got 1 of 2 for 'b at 1'"),
+        (lambda: contest.rate_curves(UNEVEN), "^runs must have every arm on the same seeds, got 1 of 2 for 'b_1'"),
         (lambda: contest.sensitivities({"x": UNEVEN}, CAP), "^runs must have every arm on the same seeds"),
         (lambda: contest.rate_curves(UNEVEN.iloc[:0]), "^runs must hold at least one run, got none"),
         (lambda: contest.sensitivities({"x": GRID}, 0), "^cap must be positive, got 0"),

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import gymnasium as gym
 import pytest
+from small_runs import planned
 
 from kscore import study
 from kscore.__main__ import main
@@ -81,16 +82,11 @@ def test_what_failed_is_tried_again_only_when_asked_for(stormy, tmp_path, here):
 
 def test_the_command_goes_on_with_the_other_parts_and_ends_in_failure(stormy, tmp_path, monkeypatch, capsys):
     calm = RunConfig(env="CartPole-v1", algorithm="reinforce", threshold=None, max_episodes=1, hidden=(4,))
-    seeds = plan.Seeds(0, len(SEEDS))
-    monkeypatch.setattr(
-        plan,
-        "PARTS",
-        {
-            "storm": plan.Declared((5,), seeds, lambda: {"only": stormy}),
-            "calm": plan.Declared((5,), plan.Seeds(0, 1), lambda: {"only": calm}),
-        },
+    planned(
+        monkeypatch,
+        plan.Part("storm", {"only": stormy}, range(len(SEEDS))),
+        plan.Part("calm", {"only": calm}, range(1)),
     )
-    monkeypatch.setattr(plan, "OUTCOMES", {})
     own = tmp_path / "own"
     assert main(["study", "--store", str(own)]) == 1
     told = capsys.readouterr()

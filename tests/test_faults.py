@@ -212,6 +212,7 @@ from kscore.rl import RunConfig
 from kscore.study import plan
 configs = {name: RunConfig(**fields) for name, fields in json.loads(sys.argv[2]).items()}
 plan.chosen = lambda parts: ["tiny"]
+plan.grids_of = lambda name: {}
 plan.part = lambda name: plan.Part("tiny", configs, range(4))
 signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.exit(main(["study", *sys.argv[3:]]))

@@ -30,9 +30,7 @@ from kscore.labs import doors, film, sb3_study
 from kscore.normalizers.groups import FORMS
 from kscore.project import NOTEBOOKS
 from kscore.rl import RunConfig
-from kscore.study import contenders
-from kscore.study.beyond import EPISODE_ARMS, relatives
-from kscore.study.replication import ARMS
+from kscore.study import plan
 
 
 @pytest.fixture(autouse=True)
@@ -151,10 +149,15 @@ each_vocabulary = pytest.mark.parametrize("looks", VOCABULARIES.values(), ids=VO
 
 
 def test_every_arm_of_the_study_has_a_look():
-    assert set(METHODS) == set(ARMS) and set(EPISODE_METHODS) == set(EPISODE_ARMS)
-    assert set(RELATIVE_METHODS) == set(relatives("ppo")) and set(GROUP_METHODS) == set(FORMS)
-    assert set(WRAPPER_METHODS) == set(sb3_study.ARMS) and tuple(FAIR_METHODS) == contenders.ARMS
-    assert set(CONTROL_METHODS) == set(contenders.CONTROLLED)
+    for methods, part in (
+        (METHODS, "cartpole_ppo"),
+        (EPISODE_METHODS, "episodes_ppo"),
+        (RELATIVE_METHODS, "relatives_ppo"),
+        (CONTROL_METHODS, "controls_ppo"),
+    ):
+        assert set(methods) == set(plan.part(part).configs)
+    assert set(WRAPPER_METHODS) == set(sb3_study.ARMS) and set(GROUP_METHODS) == set(FORMS)
+    assert list(FAIR_METHODS) == list(plan.part("fair_ppo").configs)
     assert all(set(look) == {"label", "color", "linestyle", "marker"} for look in LOOKS.values())
 
 

@@ -5,7 +5,7 @@ import dataclasses
 import json
 
 import pytest
-from small_runs import ARMS, SEEDS, InProcess, lines
+from small_runs import ARMS, SEEDS, InProcess, lines, planned
 
 from kscore import analysis, project, study
 from kscore.__main__ import main
@@ -48,7 +48,7 @@ def test_a_frame_of_outcomes_is_that_of_the_records_without_curves(folder):
 
 
 def test_a_line_says_what_was_run(folder):
-    config = dataclasses.replace(ARMS["none"], algorithm="ppo", normalize_advantages=True, learning_rate=0.003)
+    config = dataclasses.replace(ARMS["zscore"], algorithm="ppo", normalize_advantages=True, learning_rate=0.003)
     made, _ = recorded(Part("small", {"mine": config}, range(1)))
     assert made.iloc[0][["learner", "arm", "rate", "doors", "z_scored"]].to_list() == [
         "ppo", "mine", 0.003, "returns", True]  # fmt: skip
@@ -64,7 +64,8 @@ def test_a_line_says_what_was_run(folder):
     ],
 )
 def test_the_doors_of_an_arm(changes, doors):
-    assert outcomes.doors_of(dataclasses.replace(ARMS["zscore"], algorithm="actor_critic", **changes)) == doors
+    config = dataclasses.replace(ARMS["zscore"], algorithm="actor_critic", **changes)
+    assert outcomes.said_of("mine", config)["doors"] == doors
 
 
 @pytest.mark.parametrize("kept", [-1, -20, -60])
@@ -133,7 +134,7 @@ def test_a_run_that_fails_is_named_and_leaves_no_line(folder):
 
 
 def test_the_command_line_trains_what_recorded_outcomes_lack(folder, monkeypatch, capsys):
-    monkeypatch.setitem(plan.OUTCOMES, "small", plan.Declared((), plan.Seeds(0, 2), lambda: ARMS))
+    planned(monkeypatch, Part("small", ARMS, range(2), keep="outcomes"))
     assert main(["study", "small", "--record", "--workers", "1"]) == 0
     assert "4 runs, 4 of them missing" in capsys.readouterr().out
     assert len(outcomes.held(folder / "small.csv")) == 4
@@ -154,12 +155,12 @@ def test_recorded_outcomes_are_planned_runs_each_once(path):
     assert set(counted.values()) == {1}
     for outcome, line in zip(found, rest, strict=True):
         arm, config = arms[outcome.settings]
-        said = outcomes.described(arm, config)
+        said = {name: outcomes.said_of(arm, config)[name] for name in outcomes.COLUMNS[:5]}
         assert line.startswith(outcomes._csv(int(v) if isinstance(v, bool) else v for v in said.values()).strip())
         assert outcome.episodes <= config.max_episodes
 
 
-@pytest.mark.parametrize("name", plan.OUTCOMES)
+@pytest.mark.parametrize("name", [name for name, entry in plan.parts().items() if entry.keep == "outcomes"])
 def test_outcomes_that_the_archive_holds_as_well_are_the_same(name):
     part = plan.part(name)
     found = outcomes.held(project.OUTCOMES / f"{name}.csv")

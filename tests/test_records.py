@@ -623,6 +623,13 @@ def test_the_frame_has_one_row_a_run_and_plain_columns():
         == list(frame.columns)
         == [
             "arm",
+            "learner",
+            "env",
+            "normalizer",
+            "rate",
+            "z_scored",
+            "doors",
+            "condition",
             "seed",
             "status",
             "episodes",
@@ -638,6 +645,55 @@ def test_the_frame_has_one_row_a_run_and_plain_columns():
             "seconds",
         ]
     )
+
+
+WHAT = ["learner", "env", "normalizer", "rate", "z_scored", "doors", "condition"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "changed"),
+    [
+        ({}, {}),
+        ({"learning_rate": 0.5, "normalize_advantages": True}, {"rate": 0.5, "z_scored": True}),
+        ({"normalizer": {"name": "none"}}, {"normalizer": "none", "doors": "none"}),
+        ({"signal": "advantages"}, {"doors": "advantages"}),
+        ({"advantage_normalizer": {"name": "episode"}}, {"doors": "both"}),
+        (
+            {"normalizer": {"name": "none"}, "advantage_normalizer": {"name": "episode"}},
+            {"normalizer": "episode", "doors": "advantages"},
+        ),
+        (
+            {"normalizer": {"name": "none"}, "value_scale": {"name": "popart"}},
+            {"normalizer": "popart", "doors": "critic"},
+        ),
+        ({"reward_normalizer": {"name": "reward_scale"}}, {"doors": "rewards and returns"}),
+        ({"disturbance": {"name": "swap", "after": 3}}, {"condition": "swap"}),
+        ({"reward_scale": 10.0}, {"condition": "scale"}),
+    ],
+)
+def test_the_frame_says_what_a_run_is(changes, changed):
+    config = (
+        tiny(algorithm="gae", normalizer={"name": "running"}) if "normalizer" not in changes else tiny(algorithm="gae")
+    )
+    config = dataclasses.replace(config, **changes)
+    row = study.frame({"mine": [record(0, "9", config=config.to_dict())]}).iloc[0]
+    usual = dict(zip(WHAT, ("gae", "CartPole-v1", "running", 0.01, False, "returns", "clean"), strict=True))
+    assert row[WHAT].to_dict() == usual | changed
+
+
+def test_what_a_record_of_old_does_not_say_is_as_it_was():
+    old = {name: value for name, value in tiny().to_dict().items() if name not in records.LATER}
+    row = study.frame({"mine": [record(0, "9", config=old)]}).iloc[0]
+    assert (row.doors, row.condition) == ("returns", "clean")
+
+
+def test_the_plan_says_more_of_an_arm():
+    part = study.part("disturbed_reinforce_noise", seeds=1)
+    runs = study.recorded(part.configs, part.seeds, project.ARCHIVE / part.file, columns=part.columns)
+    assert set(runs.condition) == {f"noise {deviation:g}" for deviation in (0.1, 0.3, 1, 3, 10)}
+    assert set(runs.normalizer) == {*study.part("short_bandit_reinforce").configs}
+    assert (runs.arm == runs.normalizer + ", " + runs.condition).all()
+    assert study.runs(part)[WHAT].equals(runs[WHAT])
 
 
 def test_the_frame_of_real_runs_agrees_with_their_records(store):

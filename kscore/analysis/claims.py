@@ -1,8 +1,9 @@
 """The paper's claims (data/paper/claims.csv), each held against the recorded study by the rules of the plan."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -10,10 +11,25 @@ import pandas as pd
 from kscore.analysis import comparisons, stats, verdicts
 from kscore.analysis.verdicts import Verdict
 from kscore.project import DATA, need_checkout
-from kscore.study.plan import Pairing
 
 READINGS = ("written", "released")
 Runs = Mapping[str, pd.DataFrame]  # the frame of each part of the study, by the name of its part
+
+
+class Pairing(NamedTuple):
+    """Which runs speak to a claim: a part, arms of it, the K-Scores before the baseline, and the criterion."""
+
+    part: str
+    arms: tuple[str, ...] = ()  # none: all of them, in their order
+    criterion: str = "evaluation"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read "part: a / b by criterion", where all but the part may be missing."""
+        found = re.fullmatch(r"(\w+)(?:: (.+?))?(?: by (\w+))?", text)
+        if not found:
+            raise ValueError(f"a pairing must be 'part: arm / arm by criterion', got {text!r}")
+        return cls(found[1], tuple((found[2] or "").split(" / ")) if found[2] else (), found[3] or "evaluation")
 
 
 class Evidence(NamedTuple):

@@ -1,11 +1,11 @@
 """A contest of arms in which each has its own setting: which one that is, how much it matters, and who comes first.
 
-The runs of a tuning grid have arms such as "zscore at 0.003, z-scored": a name, a learning rate, and whether advantages
-are z-scored. A *cell* is a learner on a task. Lower is better throughout: restricted means are numbers of episodes.
+The runs of a tuning grid have the columns `normalizer`, `rate` and `z_scored`: an arm, its learning rate, and whether
+advantages are z-scored. A *cell* is a learner on a task. Lower is better throughout: restricted means are numbers of
+episodes.
 """
 
-import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ from kscore import checks
 from kscore.analysis import stats
 from kscore.analysis.comparisons import restricted_means, times
 from kscore.analysis.stats import Interval, Times
+from kscore.study.plan import Part
 
 DRAWS = 2000
 """Draws of the bootstrap; every one of them tunes all arms anew."""
@@ -32,25 +33,30 @@ Means = dict[str, dict[Setting, float]]
 """The restricted mean of every arm at every setting."""
 
 
-def read_arm(title: str) -> tuple[str, Setting]:
-    """Return what the name of an arm of a grid says.
-
-    >>> read_arm("zscore at 0.003, z-scored")
-    ('zscore', Setting(rate=0.003, z_scored=True))
-    """
-    found = re.fullmatch(r"(\w+) at (\d+(?:\.\d*)?(?:e-?\d+)?)(, z-scored)?", title)
-    if not found:
-        raise ValueError(f"an arm of a grid must be named 'arm at rate' or 'arm at rate, z-scored', got {title!r}")
-    return found[1], Setting(float(found[2]), found[3] is not None)
+def settings_of(part: Part) -> dict[str, Setting]:
+    """Return the setting of every arm of a part, each of which has one."""
+    return {arm: Setting(config.learning_rate, config.normalize_advantages) for arm, config in part.configs.items()}
 
 
 def grid_means(runs: pd.DataFrame) -> Means:
     """Return the restricted mean of every arm at every setting of a grid."""
-    means: Means = {}
-    for title, mean in restricted_means(runs).items():
-        arm, setting = read_arm(title)
-        means.setdefault(arm, {})[setting] = mean
+    found, means = restricted_means(runs), {}
+    for title, arm, setting in _settings(runs):
+        means.setdefault(arm, {})[setting] = found[title]
     return means
+
+
+def _settings(runs: pd.DataFrame) -> Iterator[tuple[str, str, Setting]]:
+    """Return the title, the arm and the setting of each arm of a grid; refuse two of one setting."""
+    titles = runs.drop_duplicates("arm")
+    for (arm, rate, z_scored), several in titles.groupby(["normalizer", "rate", "z_scored"], sort=False).arm:
+        if len(several) > 1:
+            raise ValueError(
+                f"runs must have one arm for {arm!r} at {rate:g}{', z-scored' * z_scored}, got "
+                + ", ".join(map(repr, several))
+            )
+    for row in titles.itertuples():
+        yield row.arm, row.normalizer, Setting(float(row.rate), bool(row.z_scored))
 
 
 def own_settings(means: Means) -> dict[str, Setting]:
@@ -121,9 +127,9 @@ def _drawn_means(runs: pd.DataFrame) -> dict[str, dict[Setting, np.ndarray]]:
     n = _seeds(runs)
     counts = np.vstack([np.ones(n), np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), size=DRAWS)])
     drawn: dict[str, dict[Setting, np.ndarray]] = {}
-    for title, cap in runs.groupby("arm", sort=False).cap.first().items():
-        arm, setting = read_arm(title)
-        drawn.setdefault(arm, {})[setting] = stats.restricted_mean(times(runs, title), cap, counts)
+    caps = runs.groupby("arm", sort=False).cap.first()
+    for title, arm, setting in _settings(runs):
+        drawn.setdefault(arm, {})[setting] = stats.restricted_mean(times(runs, title), caps[title], counts)
     return drawn
 
 

@@ -7,11 +7,10 @@ import numpy as np
 import pandas as pd
 from pandas.io.formats.style import Styler
 
-from kscore.analysis.claims import READINGS
+from kscore.analysis.claims import READINGS, Pairing
 from kscore.analysis.stats import FACTORS, Interval
 from kscore.analysis.verdicts import Verdict
 from kscore.figures.style import LOOKS
-from kscore.study.plan import Pairing
 from kscore.study.records import STATUSES
 
 FORMATS = {

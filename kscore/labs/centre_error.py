@@ -29,7 +29,7 @@ from kscore.rl.config import RunConfig
 from kscore.rl.networks import Dropout
 from kscore.rl.policies import Policy
 from kscore.rl.training import History, train
-from kscore.study import contenders, plan
+from kscore.study import plan
 
 STREAM = 100  # far from the streams of a run: what is played here leaves the run as it is
 COLUMNS = ("episode", "arm", "centre", "expected", "standard_error")
@@ -90,18 +90,15 @@ def monte_carlo(config: RunConfig, policy: Policy, seed: int, episode: int, epis
 # What is recorded
 
 PATH = DATA / "tracks.jsonl"
-CONDITIONS: dict[str, dict] = {
-    "clean": {},
-    **{
-        name: condition
-        for kind in ("noise", "shift", "swap")
-        for name, condition in contenders.CONDITIONS[kind].items()
-        if name in ("noise 3", "times 10", "swap")
-    },
+CONDITIONS = {
+    "clean": "fair_actor_critic",
+    "noise 3": "disturbed_actor_critic_noise",
+    "times 10": "disturbed_actor_critic_shift",
+    "swap": "disturbed_actor_critic_swap",
 }
-"""What is done to CartPole while centres are followed."""
-SEEDS = range(plan.FAIR_FEWER.first, plan.FAIR_FEWER.first + 10)
-ARMS = tuple(arm for arm in contenders.SHIFT_ARMS if arm != "none")  # whose centre is 0 throughout
+"""What is done to CartPole while centres are followed, and the part whose runs are."""
+SEEDS = range(5000, 5010)  # the first of those parts
+ARMS = ("zscore", "running", "ema", "kscore", "adaptive", "adaptive_refit", "episode_filter")
 
 
 def planned() -> list[tuple[str, int]]:
@@ -122,9 +119,9 @@ def read(path: Path = PATH) -> pd.DataFrame:
 
 def followed(condition: str, seed: int) -> dict:
     """Train one run, and return a line: what each centre was, and what there was to follow."""
-    rate, z_scored = contenders.OWN["actor_critic"]["running"]
-    config = contenders.arm("running", "actor_critic", z_scored=z_scored, learning_rate=rate, **CONDITIONS[condition])
-    centres = {arm: contenders.arm(arm, "actor_critic", z_scored=False).normalizer for arm in ARMS}
+    title = "running" if condition == "clean" else f"running, {condition}"
+    config = plan.part(CONDITIONS[condition]).configs[title]
+    centres = {arm: plan.arm("contest", arm, "actor_critic").normalizer for arm in ARMS}
     rows = follow(config, seed, centres, every=10, episodes=100)
     return {"condition": condition, "seed": seed, "rows": rows.to_dict("list")}
 

@@ -21,7 +21,7 @@ from kscore.labs import recording
 from kscore.normalizers import Normalizer
 from kscore.project import DATA
 from kscore.rl import environments
-from kscore.study import replication
+from kscore.study import plan
 
 PATH = DATA / "kept_gradient.csv"
 COLUMNS = ["kind", "step", "share", "error", "episodes"]
@@ -62,7 +62,7 @@ def centres(normalizer: Normalizer, returns: np.ndarray) -> np.ndarray:
 
 def warmed_up(env: str, earlier: Sequence[np.ndarray]) -> dict[str, Normalizer]:
     """Return the normalizers of the actor-critic study, by name, as earlier episodes leave them, and the prior."""
-    arms = replication.arms(env, "actor_critic", [kind for kind in KINDS if kind != PRIOR])
+    arms = {kind: plan.arm("replication", kind, "actor_critic", env) for kind in KINDS if kind != PRIOR}
     made = {name: normalizers.make(**config.normalizer) for name, config in arms.items()}
     for normalizer in made.values():
         for returns in earlier:

@@ -56,7 +56,8 @@ def worlds(runs: Mapping[str, pd.DataFrame], thresholds: Mapping[str, float], *,
 def _pairs(runs: pd.DataFrame, threshold: float) -> Iterator[tuple[dict[str, object], tuple[Times, Times]]]:
     """Yield the worlds of one part of the study, each with the times of the filter and of the Z-Score."""
     arms, cap = set(runs.arm), int(runs.cap.iloc[0])
-    filters = [name for arm in FILTERS for name in (arm, TUNED + arm) if name in arms]
+    settings = {setting + arm: (arm, setting) for arm in FILTERS for setting in ("", TUNED)}
+    filters = [name for name in settings if name in arms]
     criteria = [name for name in ("evaluation", "training") if _was_watched(runs, name)]
     baselines = [name for name in BASELINES if name in arms]
     for criterion, window in product(criteria, WINDOWS):
@@ -64,8 +65,8 @@ def _pairs(runs: pd.DataFrame, threshold: float) -> Iterator[tuple[dict[str, obj
         for name, baseline, share in product(filters, baselines, (0.3, 0.6, 1.0)):
             until = round(share * cap)
             world = {
-                "filter": name.removeprefix(TUNED),
-                "setting": "tuned" if name.startswith(TUNED) else "released",
+                "filter": settings[name][0],
+                "setting": settings[name][1].strip() or "released",
                 "baseline": baseline,
                 "criterion": criterion,
                 "window": window,

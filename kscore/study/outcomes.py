@@ -24,7 +24,7 @@ from kscore.rl.config import RunConfig
 from kscore.study import store as stores
 from kscore.study import workers
 from kscore.study.plan import Part
-from kscore.study.records import STATUSES, Record, key
+from kscore.study.records import STATUSES, Record, described, key
 from kscore.study.running import check_failures
 
 COLUMNS = (
@@ -32,8 +32,10 @@ COLUMNS = (
     *("seed", "solved", "episodes", "steps", "digest", "machine", "settings"),
 )
 """The columns of a file; `settings` tells which configuration it was, whatever its arm is called."""
-FRAME = ("learner", "arm", "rate", "doors", "z_scored", "seed", "status", "episodes", "cap", "evaluation")
-FRAME += ("evaluation_arrived", "steps", "digest", "machine")
+FRAME = (
+    *("arm", "learner", "env", "normalizer", "rate", "z_scored", "doors", "condition", "seed"),
+    *("status", "episodes", "cap", "evaluation", "evaluation_arrived", "steps", "digest", "machine"),
+)
 
 
 class Outcome(NamedTuple):
@@ -66,29 +68,15 @@ def _short(said: bytes) -> str:
     return hashlib.sha256(said).hexdigest()[:16]
 
 
-def doors_of(config: RunConfig) -> str:
-    """Return at which doors an arm's own normalizer stands: "returns", "advantages" or "both"."""
-    if config.signal == "advantages":
-        return "advantages"
-    if config.advantage_normalizer is None:
-        return "returns"
-    return "advantages" if config.normalizer["name"] == "none" else "both"
-
-
-def described(arm: str, config: RunConfig) -> dict[str, object]:
+def said_of(arm: str, config: RunConfig) -> dict[str, object]:
     """Return the columns that say what was run."""
-    return {
-        "learner": config.algorithm,
-        "arm": arm,
-        "rate": config.learning_rate,
-        "doors": doors_of(config),
-        "z_scored": config.normalize_advantages,
-    }
+    return {"arm": arm} | described(config.to_dict())
 
 
 def line(arm: str, config: RunConfig, record: Record) -> bytes:
     """Return what is kept of a record."""
-    said = described(arm, config) | {name: getattr(record, name) for name in COLUMNS[5:9]}
+    said = {name: said_of(arm, config)[name] for name in COLUMNS[:5]}
+    said |= {name: getattr(record, name) for name in COLUMNS[5:9]}
     said |= {"digest": digest_of(record), "machine": record.machine, "settings": settings_of(record)}
     return _csv(int(value) if isinstance(value, bool) else value for value in said.values())
 
@@ -169,7 +157,7 @@ def frame(part: Part) -> pd.DataFrame:
     """Return the recorded outcomes of a part, one row for each run, in the columns of other frames; no curves."""
     there = held(file_of(part))
     rows = [
-        described(arm, config) | _ended(there[settings, seed], config.max_episodes)
+        said_of(arm, config) | part.columns.get(arm, {}) | _ended(there[settings, seed], config.max_episodes)
         for arm, config, settings in ((arm, config, settings_of(config)) for arm, config in part.configs.items())
         for seed in part.seeds
         if (settings, seed) in there

@@ -1,21 +1,34 @@
-"""The plan: every experiment, declared once; data/PLAN.md says in words what stands here as code.
+"""The plan: every experiment, declared once in data/plan.toml, whose first lines explain it; data/PLAN.md says why.
 
     >>> part("cartpole_ppo").configs["adaptive_refit"].normalizer["Q"]
     0.01
 
-A part of the study is a file in data/runs, with its arms (a name and a configuration each) and its seeds. The arms are
-made next door, in `replication`, `beyond` and `contenders`.
+A part is a file of runs, with its arms (a name and a configuration each) and its seeds.
 """
 
 import fnmatch
+import itertools
 import re
-from collections.abc import Callable, Iterable
-from functools import partial
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from typing import NamedTuple
 
 from kscore import checks
-from kscore.study import beyond, contenders, replication
-from kscore.study.replication import Arms
+from kscore.project import DATA, need_checkout
+from kscore.rl.config import ALGORITHMS, PRESETS, RunConfig
+from kscore.study import arms as making
+from kscore.study.arms import Words
+
+PATH = DATA / "plan.toml"
+MARKS = ("planned", "added", "after seeing")
+DEVELOPMENT = range(1000)  # seeds for trying things out
+LIVE = range(3000, 4000)  # seeds of what chapters train before the reader's eyes
+REPORT, REPLICATION = 11, "replication"  # the chapter that reads all of the replication, and the table of that
+
+NEEDED = ("name", "says", "mark", "chapters", "seeds", "first_seed", "learner", "env")
+OPTIONAL = ("family", "arms", "settings", "conditions", "grid", "best_of", "keep", "beside")
+KEPT = ("records", "outcomes")
 
 
 class Seeds(NamedTuple):
@@ -25,263 +38,28 @@ class Seeds(NamedTuple):
     count: int
 
 
-RESULTS = Seeds(1000, 50)  # results on CartPole
-LUNAR_RESULTS = Seeds(1000, 10)
-TUNING = Seeds(2000, 8)  # settings are chosen on these; no result uses them
-LIVE = 3000  # the first of the seeds that chapters train before the reader's eyes, up to 3999
-EPISODE_RESULTS = Seeds(4000, 50)  # results of the filters over episodes
-LUNAR_TUNING = Seeds(2000, 4)  # which of their forms is run on LunarLander is chosen on these
-RELATIVE_RESULTS = Seeds(6000, 50)  # results of PopArt and its like
-CONTINUOUS_RESULTS = Seeds(8000, 30)  # results on tasks with real actions
-UNTUNED_RESULTS = Seeds(8000, 10)  # on those for which nothing was tuned
-PENDULUM_TUNING = Seeds(2000, 6)
-FAIR_TUNING = Seeds(2000, 20)  # the setting of each arm of the fair fight is chosen on these
-FAIR_RESULTS = Seeds(5000, 50)  # results of the fair fight on CartPole
-FAIR_FEWER = Seeds(5000, 30)  # under disturbances, on short tasks, and for what is descriptive
-LONGER_RESULTS = Seeds(5100, 30)  # after a swap of the actions, watched for longer
-CONTROL_RESULTS = Seeds(5200, 50)  # of the controls, and of the arms that they are held against
-CONTROL_LONGER = Seeds(5300, 30)  # the same after a swap of the actions
-GAE_AGAIN = Seeds(5400, 100)  # the controls once more, with the learner with which most was found
-ACROBOT_RESULTS = Seeds(5000, 20)
-FAIR_LUNAR_RESULTS = Seeds(5000, 20)
+class Entry(NamedTuple):
+    """A part as it is declared."""
 
-
-class Declared(NamedTuple):
-    """A part of the study as it was planned."""
-
-    chapters: tuple[int, ...]  # that read it, beside the report, which reads all of the replication
+    name: str
+    table: str  # of data/PLAN.md
+    chapters: tuple[int, ...]  # that read it, beside the report
     seeds: Seeds
-    arms: Callable[..., Arms]  # from changes that are made to all of them
-    beside: tuple[str, ...] = ()  # parts whose runs count as runs of this one, where the configuration is the same
-
-
-PARTS: dict[str, Declared] = {
-    **{
-        f"lunarlander_{algorithm}": Declared(
-            (chapter,),
-            LUNAR_RESULTS,
-            partial(replication.arms, "LunarLander-v3", algorithm, replication.LUNAR_ARMS, criterion="both"),
-        )
-        for algorithm, chapter in (("actor_critic", 7), ("ppo", 9))
-    },
-    "lunarlander_released": Declared((7,), LUNAR_RESULTS, replication.released_lunar),
-    "cartpole_reinforce": Declared((5,), RESULTS, partial(replication.arms, "CartPole-v1", "reinforce")),
-    "cartpole_actor_critic": Declared((5, 10), RESULTS, partial(replication.arms, "CartPole-v1", "actor_critic")),
-    "cartpole_gae": Declared((6,), RESULTS, partial(replication.arms, "CartPole-v1", "gae")),
-    "cartpole_ppo": Declared((8, 10), RESULTS, partial(replication.arms, "CartPole-v1", "ppo")),
-    "cartpole_gae_switched": Declared((6,), RESULTS, partial(replication.switched, "gae")),
-    "cartpole_ppo_switched": Declared((8,), RESULTS, partial(replication.switched, "ppo")),
-    "cartpole_ppo_released": Declared((8,), RESULTS, replication.released_ppo),
-    "cartpole_gae_advantages": Declared((6,), RESULTS, replication.normalized_advantages),
-    "process_noise_stream": Declared((10,), RESULTS, partial(replication.process_noise, "stream")),
-    "process_noise_refit": Declared((10,), RESULTS, partial(replication.process_noise, "refit")),
-    "tuning_actor_critic_stream": Declared((10,), TUNING, partial(replication.kalman_grid, "actor_critic", "stream")),
-    "tuning_actor_critic_refit": Declared((10,), TUNING, partial(replication.kalman_grid, "actor_critic", "refit")),
-    "tuning_actor_critic_ema": Declared((10,), TUNING, partial(replication.ema_grid, "actor_critic")),
-    "tuning_ppo_stream": Declared((10,), TUNING, partial(replication.kalman_grid, "ppo", "stream")),
-    "tuning_ppo_refit": Declared((10,), TUNING, partial(replication.kalman_grid, "ppo", "refit")),
-    "tuning_ppo_ema": Declared((10,), TUNING, partial(replication.ema_grid, "ppo")),
-    "tuned_actor_critic": Declared((10,), RESULTS, replication.tuned),
-    "tuned_ppo": Declared((10,), RESULTS, replication.tuned),
-    **{
-        f"episodes_{algorithm}{suffix}": Declared(
-            (12, 13), EPISODE_RESULTS, partial(beyond.one_level_up, algorithm, **rate)
-        )
-        for suffix, rate in (("", {}), ("_slower", {"learning_rate": beyond.SLOWER}))
-        for algorithm in ("reinforce", "actor_critic", "gae", "ppo")
-    },
-    **{
-        f"episodes_lunarlander_tuning_{algorithm}": Declared(
-            (12,),
-            LUNAR_TUNING,
-            partial(beyond.one_level_up, algorithm, "LunarLander-v3", ("episode_z", "episode_both")),
-        )
-        for algorithm in ("actor_critic", "ppo")
-    },
-    **{
-        f"episodes_lunarlander_{algorithm}": Declared(
-            (12,), LUNAR_RESULTS, partial(beyond.one_level_up, algorithm, "LunarLander-v3", (beyond.LUNAR_FORM,))
-        )
-        for algorithm in ("actor_critic", "ppo")
-    },
-    **{
-        f"relatives_{algorithm}{suffix}": Declared(
-            (15,), RELATIVE_RESULTS, partial(beyond.relatives, algorithm, reward_scale=scale)
-        )
-        for suffix, scale in beyond.REWARD_SCALES.items()
-        for algorithm in ("actor_critic", "ppo")
-    },
-    "continuous_tuning_pendulum": Declared((16,), PENDULUM_TUNING, partial(beyond.continuous_grid, "Pendulum-v1")),
-    "continuous_tuning_lunarlander": Declared(
-        (16,), LUNAR_TUNING, partial(beyond.continuous_grid, "LunarLanderContinuous-v3", beyond.HIGHER_RATES)
-    ),
-    "continuous_pendulum": Declared((16,), CONTINUOUS_RESULTS, partial(beyond.continuous_tuned, "Pendulum-v1")),
-    "continuous_lunarlander": Declared(
-        (16,), CONTINUOUS_RESULTS, partial(beyond.continuous_tuned, "LunarLanderContinuous-v3")
-    ),
-    **{
-        f"continuous_{name}": Declared(
-            (16,), UNTUNED_RESULTS, partial(beyond.continuous_tuned, env, "Pendulum-v1", max_episodes=300)
-        )
-        for name, env in (("halfcheetah", "HalfCheetah-v5"), ("bipedalwalker", "BipedalWalker-v3"))
-    },
-    **{
-        f"fair_tuning_{learner}": Declared((17,), FAIR_TUNING, partial(contenders.grid, learner))
-        for learner in ("actor_critic", "ppo", "reinforce", "gae")
-    },
-    **{
-        f"controls_tuning_{learner}": Declared(
-            (17,), FAIR_TUNING, partial(contenders.grid, learner, names=contenders.controls(learner))
-        )
-        for learner in contenders.OWN
-    },
-    **{
-        f"controls_{learner}": Declared((17,), CONTROL_RESULTS, partial(contenders.controlled, learner))
-        for learner in contenders.OWN
-    },
-    **{
-        f"controls_{learner}_swap_longer": Declared(
-            (14,),
-            CONTROL_LONGER,
-            partial(
-                contenders.disturbed,
-                learner,
-                "swap",
-                contenders.CONTROLLED_SWAPPED,
-                max_episodes=contenders.WATCHED_LONGER,
-            ),
-        )
-        for learner in contenders.DISTURBED
-    },
-    "controls_reinforce_slower": Declared(
-        (14,), FAIR_FEWER, partial(contenders.at_rate_of, "running", "episode_filter")
-    ),
-    "controls_reinforce_faster": Declared(
-        (14,), FAIR_FEWER, partial(contenders.at_rate_of, "episode_filter", "running")
-    ),
-    "controls_reinforce_rates": Declared((17,), CONTROL_RESULTS, contenders.exchanged_rates),
-    "controls_actor_critic_doors": Declared((17,), CONTROL_RESULTS, contenders.second_door),
-    "controls_gae_again": Declared((17,), GAE_AGAIN, partial(contenders.controlled, "gae")),
-    "controls_actor_critic_swap_longer_doors": Declared(
-        (14,),
-        LONGER_RESULTS,
-        partial(
-            contenders.other_doors,
-            **contenders.CONDITIONS["swap"]["swap"] | {"max_episodes": contenders.WATCHED_LONGER},
-        ),
-    ),
-    "controls_actor_critic_outliers": Declared(
-        (14,),
-        FAIR_FEWER,
-        partial(contenders.other_doors, contenders.DOORS_UNDER_OUTLIERS, **contenders.CONDITIONS["shift"]["outliers"]),
-    ),
-    "controls_reinforce_swap_longer_faster": Declared(
-        (14,),
-        CONTROL_LONGER,
-        partial(
-            contenders.disturbed,
-            "reinforce",
-            "swap",
-            ("running",),
-            learning_rate=0.01,
-            max_episodes=contenders.WATCHED_LONGER,
-        ),
-    ),
-    **{
-        f"fair_tuning_lunarlander_{learner}": Declared(
-            (17,),
-            LUNAR_TUNING,
-            partial(
-                contenders.grid,
-                learner,
-                contenders.LUNAR_RATES,
-                contenders.LUNAR_ARMS,
-                "LunarLander-v3",
-                both=("episode_filter",),
-            ),
-        )
-        for learner in ("actor_critic", "ppo")
-    },
-    **{
-        f"fair_lunarlander_{learner}": Declared(
-            (17,), FAIR_LUNAR_RESULTS, partial(contenders.at, learner, settings, "LunarLander-v3")
-        )
-        for learner, settings in contenders.LUNAR_OWN.items()
-    },
-    **{
-        f"fair_{learner}": Declared(
-            (14, 17) if learner in contenders.DISTURBED else (17,),
-            FAIR_RESULTS,
-            partial(contenders.at, learner, settings),
-        )
-        for learner, settings in contenders.OWN.items()
-    },
-    **{
-        f"fair_common_{learner}": Declared(
-            (14, 17) if learner == "reinforce" else (17,), FAIR_RESULTS, partial(contenders.at, learner, settings)
-        )
-        for learner, settings in contenders.COMMON.items()
-    },
-    **{
-        f"disturbed_{learner}_{kind}": Declared((14,), FAIR_FEWER, partial(contenders.disturbed, learner, kind))
-        for learner, kinds in contenders.DISTURBED.items()
-        for kind in kinds
-    },
-    **{
-        f"disturbed_{learner}_swap_longer": Declared(
-            (14,),
-            LONGER_RESULTS,
-            partial(contenders.disturbed, learner, "swap", max_episodes=contenders.WATCHED_LONGER),
-        )
-        for learner in contenders.DISTURBED
-    },
-    **{
-        f"short_{task}_{learner}": Declared((14,), FAIR_FEWER, partial(contenders.short, task, learner))
-        for task in contenders.SHORT_TASKS
-        for learner in contenders.DISTURBED
-    },
-    **{
-        f"fair_parts_{learner}": Declared((17,), FAIR_FEWER, partial(contenders.factorial, learner))
-        for learner in ("reinforce", "ppo")
-    },
-    **{
-        f"fair_networks_{learner}": Declared((17,), FAIR_FEWER, partial(contenders.other_networks, learner))
-        for learner in ("actor_critic", "ppo")
-    },
-    **{
-        f"fair_{task}_{learner}": Declared((17,), seeds, partial(contenders.at, learner, contenders.OWN[learner], env))
-        for task, env, seeds in (
-            ("drylake", contenders.SHORT_TASKS["drylake"], FAIR_FEWER),
-            ("acrobot", "Acrobot-v1", ACROBOT_RESULTS),
-        )
-        for learner in ("actor_critic", "ppo")
-    },
-}
-"""Every part of the study, the longest runs first. The arms of a tuned part are the winners of its grids."""
-
-OUTCOMES: dict[str, Declared] = {
-    **{
-        f"rates_lunarlander_{learner}": Declared(
-            (), LUNAR_TUNING, partial(contenders.lunar_rates, learner), (f"fair_tuning_lunarlander_{learner}",)
-        )
-        for learner in contenders.LUNAR_FIRST_RATES
-    },
-    **{
-        f"noise_lunarlander_{learner}": Declared((), LUNAR_TUNING, partial(contenders.lunar_noise, learner))
-        for learner in contenders.LUNAR_FIRST_RATES
-    },
-}
-"""Parts of which outcomes are kept, and no curves; see `kscore.study.outcomes`."""
-
-REPORT = 11  # the chapter that reads every part of the replication
+    mark: str  # when it was thought of
+    words: Words  # all that is said of it
+    best_of: Mapping[str, str] = {}  # the grids whose best settings are its arms, by arm
+    keep: str = "records"  # or "outcomes", which have no curves
+    beside: tuple[str, ...] = ()  # parts whose runs count as its own, where the configuration is the same
 
 
 class Part(NamedTuple):
     """A part of the study, ready to be trained or read."""
 
     name: str
-    configs: Arms
+    configs: dict[str, RunConfig]
     seeds: range
+    columns: Mapping[str, Mapping[str, str]] = {}  # what the plan calls the normalizer and the condition of an arm
+    keep: str = "records"  # or "outcomes", see `kscore.study.outcomes`
     beside: tuple[str, ...] = ()  # parts whose runs count as its own, where the configuration is the same
 
     @property
@@ -295,22 +73,79 @@ class Part(NamedTuple):
         return len(self.configs) * len(self.seeds)
 
 
-def part(name: str, *, seeds: int | None = None, first_seed: int | None = None, **changes: object) -> Part:
+def part(
+    name: str,
+    *,
+    seeds: int | None = None,
+    first_seed: int | None = None,
+    arms: Iterable[str] | None = None,
+    grid: Mapping[str, Iterable[float]] | None = None,
+    winners: Mapping[str, RunConfig] | None = None,
+    **changes: object,
+) -> Part:
     """Return a part of the study as planned; fewer seeds, other ones, or changed settings are for trying things out.
 
-    `changes` are made to all arms (`learning_rate=0.003`), or go to what makes them (`Qs`, `Rs`, `winners`).
+    `arms` picks some of its arms, `grid` gives options of its grid other values, `winners` are the best settings of
+    its grids, by arm; `changes` are settings of `RunConfig` that are made to all arms.
     """
-    declared = (PARTS | OUTCOMES)[checks.choice("part of the study", name, PARTS | OUTCOMES)]
-    first = declared.seeds.first if first_seed is None else checks.seed("first_seed", first_seed)
+    entry = parts()[checks.choice("part of the study", name, parts())]
+    first = entry.seeds.first if first_seed is None else checks.seed("first_seed", first_seed)
     most = checks.LARGEST_SEED + 1 - first
-    count = checks.whole("seeds", declared.seeds.count if seeds is None else seeds, high=most)
-    return Part(name, declared.arms(**changes), range(first, first + count), declared.beside)
+    count = checks.whole("seeds", entry.seeds.count if seeds is None else seeds, high=most)
+    for setting in changes:
+        checks.choice("setting", setting, sorted(making.SETTINGS))
+    if entry.best_of:
+        return Part(name, _tuned(entry, winners), range(first, first + count))
+    made, task = _arms(entry, arms, grid or {}, changes), (entry.words["learner"], entry.words["env"])
+    configs = {arm.title: making.config(arm.layers, *task, **changes) for arm in made}
+    columns = {arm.title: arm.columns for arm in made}
+    return Part(name, configs, range(first, first + count), columns, entry.keep, entry.beside)
 
 
-def grids_of(name: str) -> dict[str, str]:
-    """Return the parts whose winners a tuned part is made of, by the kind of their grid; none for any other part."""
-    algorithm = name.removeprefix("tuned_")
-    return {kind: f"tuning_{algorithm}_{kind}" for kind in replication.TUNED_ARMS} if algorithm != name else {}
+def _arms(entry: Entry, arms: Iterable[str] | None, grid: Mapping, changes: Words) -> list[making.Arm]:
+    for option in grid:
+        checks.choice("option of the grid", option, entry.words.get("grid", {}))
+    if "grid" in entry.words:
+        made = list(making.cells_of(entry.words, entry.words["grid"] | grid))
+        titles = [arm.title for arm in made]
+        return [made[titles.index(checks.choice("arm", name, titles))] for name in (titles if arms is None else arms)]
+    for setting in making.said_by_titles(_read(), entry.words) & set(changes):
+        raise ValueError(f"{setting} must be left as the names of these arms have it, got {changes[setting]!r}")
+    names = _names(_read(), entry.words)
+    chosen = names if arms is None else [checks.choice("arm", name, names) for name in arms]
+    return list(making.arms_of(_read(), entry.words, chosen))
+
+
+def _tuned(entry: Entry, winners: Mapping[str, RunConfig] | None) -> dict[str, RunConfig]:
+    if winners is None:
+        raise ValueError(
+            f"a tuned part needs winners, the best setting of each of its grids ({', '.join(entry.best_of)}), "
+            "got none: `analysis.best` finds them in the runs of the grids"
+        )
+    return {checks.choice("arm of winners", name, entry.best_of): config for name, config in winners.items()}
+
+
+def arm(family: str, name: str, learner: str, env: str = "CartPole-v1", **settings: object) -> RunConfig:
+    """Return an arm of a family with a learner on a task, with some settings, in the words of the plan.
+
+    >>> arm("contest", "episode_filter", "ppo", rate=0.003).learning_rate
+    0.003
+    """
+    families = _read()["arms"]
+    known = families[checks.choice("family", family, families)]
+    checks.choice("arm", name, [name for name in known if name != "*"])
+    making.check_settings(f"arm {name!r}", settings)
+    return making.config([*making.layers(families, family, name), settings], learner, env)
+
+
+def condition(name: str) -> Words:
+    """Return what is done to a task under a condition, as settings of all arms."""
+    return _read()["conditions"][checks.choice("condition", name, _read()["conditions"])]
+
+
+def grids_of(name: str) -> Mapping[str, str]:
+    """Return the parts whose best settings a tuned part is made of, by its arms; none for any other part."""
+    return parts()[checks.choice("part of the study", name, parts())].best_of
 
 
 def chosen(patterns: Iterable[str] = ()) -> list[str]:
@@ -320,67 +155,157 @@ def chosen(patterns: Iterable[str] = ()) -> list[str]:
     """
     wanted = set()
     for pattern in patterns:
-        every = PARTS | OUTCOMES
-        matching = _of_chapter(int(pattern)) if pattern.isdecimal() else fnmatch.filter(every, pattern)
-        wanted.update(matching or [checks.choice("part of the study", pattern, every)])
+        matching = _of_chapter(int(pattern)) if pattern.isdecimal() else fnmatch.filter(parts(), pattern)
+        wanted.update(matching or [checks.choice("part of the study", pattern, parts())])
     wanted |= {grid for name in wanted for grid in grids_of(name).values()}
-    return [name for name in PARTS | OUTCOMES if not wanted or name in wanted]
+    return [name for name in parts() if not wanted or name in wanted]
 
 
 def _of_chapter(number: int) -> list[str]:
-    known = sorted({chapter for declared in PARTS.values() for chapter in declared.chapters} | {REPORT})
-    checks.choice("chapter with experiments", str(number), map(str, known))
-    return [
-        name
-        for name, declared in PARTS.items()
-        if number in declared.chapters or (number == REPORT and min(declared.chapters, default=REPORT) < REPORT)
-    ]
+    readers = {
+        name: {*entry.chapters, *([REPORT] if entry.table == REPLICATION else [])} for name, entry in parts().items()
+    }
+    checks.choice("chapter with experiments", str(number), map(str, sorted(set().union(*readers.values()))))
+    return [name for name, chapters in readers.items() if number in chapters]
 
 
-class Pairing(NamedTuple):
-    """Which runs speak to a claim: a part, arms of it, the K-Scores before the baseline, and the criterion."""
-
-    part: str
-    arms: tuple[str, ...] = ()  # none: all of them, in their order
-    criterion: str = "evaluation"
-
-    @classmethod
-    def parse(cls, text: str) -> "Pairing":
-        """Read "part: a / b by criterion", where all but the part may be missing."""
-        found = re.fullmatch(r"(\w+)(?:: (.+?))?(?: by (\w+))?", text)
-        if not found:
-            raise ValueError(f"a pairing must be 'part: arm / arm by criterion', got {text!r}")
-        return cls(found[1], tuple((found[2] or "").split(" / ")) if found[2] else (), found[3] or "evaluation")
+# The file
 
 
-PAIRINGS: dict[str, dict[str, tuple[Pairing, ...]]] = {
-    "E1": {
-        "written": (Pairing("cartpole_actor_critic", ("kscore", "running")),),
-        "released": (Pairing("cartpole_reinforce", ("adaptive_refit", "zscore")),),
-    },
-    "E2": {
-        "written": (Pairing("cartpole_gae_advantages", ("kscore", "running")),),
-        "released": (Pairing("cartpole_gae", ("adaptive_refit", "zscore")),),
-    },
-    "E3": {
-        "written": (Pairing("lunarlander_actor_critic", ("adaptive", "running")),),
-        "released": (Pairing("lunarlander_actor_critic", ("adaptive_refit", "zscore"), "training"),),
-    },
-    "E4": {
-        "written": (Pairing("cartpole_ppo_switched", ("adaptive", "kscore", "running")),),
-        "released": (Pairing("cartpole_ppo", ("adaptive_refit", "refit", "zscore")),),
-    },
-    "T1a": {
-        "written": (Pairing("cartpole_ppo_switched", ("adaptive", "running")),),
-        "released": (
-            Pairing("cartpole_ppo_released", ("adaptive_refit", "none")),
-            Pairing("cartpole_ppo", ("adaptive_refit", "refit", "zscore")),
-        ),
-    },
-    "T1b": {
-        "written": (Pairing("lunarlander_ppo", ("adaptive", "running")),),
-        "released": (Pairing("lunarlander_released", ("750", "991"), "training"),),
-    },
-    "T2": {"written": (Pairing("process_noise_stream"),), "released": (Pairing("process_noise_refit"),)},
-}
-"""For each experiment of the paper, the arms behind its claims, as written and as released."""
+SECTIONS = {"arms": {}, "groups": {}, "conditions": {}, "settings": {}, "tables": []}
+
+
+@cache
+def parts() -> dict[str, Entry]:
+    """Return every part of the study as it is declared, in the order of the plan."""
+    plan, found = _read(), {}
+    try:
+        for table, row in rows():
+            for words in _expanded(row):
+                entry = _entry(plan, table, words)
+                if entry.name in found:
+                    raise ValueError(f"name of a part must be its own, got {entry.name!r} twice")
+                found[entry.name] = entry
+        for entry in found.values():
+            for other in (*entry.best_of.values(), *entry.beside):
+                checks.choice(f"best_of or beside of part {entry.name!r}", other, found)
+    except ValueError as error:
+        raise ValueError(f"{PATH.name}: {error}") from None
+    return found
+
+
+@cache
+def _read() -> Words:
+    need_checkout("the plan of the study")
+    try:
+        plan = SECTIONS | tomllib.loads(PATH.read_text(encoding="utf-8"))
+        for section in plan:
+            checks.choice("section", section, SECTIONS)
+        making.check(plan)
+    except ValueError as error:  # or what is no TOML
+        raise ValueError(f"{PATH.name}: {error}") from None
+    return plan
+
+
+def rows() -> Iterator[tuple[str, Words]]:
+    """Return what a row of each table says, with what the table says of all of its rows."""
+    for table in _read()["tables"]:
+        shared = {key: value for key, value in table.items() if key not in ("table", "parts")}
+        for row in table.get("parts", ()):
+            if not isinstance(row.get("name"), str) or "table" not in table:
+                raise ValueError(f"a part must have a name, and its table one in `table`, got {shared | row}")
+            yield table["table"], {key: value for key, value in shared.items() if key not in row} | row
+
+
+def _expanded(row: Words) -> Iterator[Words]:
+    """Return a part for every way to choose among the words that its name has in braces."""
+    braces = [key for key in row if f"{{{key}}}" in row["name"]]
+    for words in itertools.product(*(row[key] for key in braces)):
+        part = {key: value for key, value in row.items() if key not in braces}
+        for key, word in zip(braces, words, strict=True):
+            part = _said(part, key, word) | ({"learner": word} if key == "learner" else {})
+            part |= row[key][word] if isinstance(row[key], Mapping) else {}
+        yield part
+
+
+def _said(words: object, key: str, word: str) -> object:
+    """Return some words with one that was chosen in the place of its braces."""
+    if isinstance(words, str):
+        return words.replace(f"{{{key}}}", word)
+    if isinstance(words, Mapping):
+        return {name: _said(value, key, word) for name, value in words.items()}
+    return [_said(value, key, word) for value in words] if isinstance(words, list) else words
+
+
+def _entry(plan: Words, table: str, words: Words) -> Entry:
+    """Return a part, if it says all that it has to, and nothing that is not known."""
+    name = words["name"]
+    if not re.fullmatch(r"\w+", name):
+        raise ValueError(
+            f"name of a part must be letters, digits and _, its braces filled by words of theirs, got {name!r}"
+        )
+    for key in NEEDED:
+        if key not in words:
+            raise ValueError(f"part {name!r} must have {', '.join(NEEDED)}, got no {key}")
+    for key in words:
+        checks.choice(f"key of part {name!r}", key, (*NEEDED, *OPTIONAL, *sorted(making.KNOWN)))
+    for key, allowed in (("mark", MARKS), ("learner", ALGORITHMS), ("env", PRESETS), ("keep", KEPT)):
+        if key in words:
+            checks.choice(f"{key} of part {name!r}", words[key], allowed)
+    if not words.keys() & {"family", "grid", "best_of"}:
+        raise ValueError(f"part {name!r} must have a family, a grid or best_of, got none of them")
+    if "family" in words:
+        _check_arms(plan, words)
+    if not isinstance(words["chapters"], list):
+        raise ValueError(f"chapters of part {name!r} must be a list of their numbers, got {words['chapters']!r}")
+    return Entry(
+        name,
+        table,
+        tuple(checks.whole(f"chapters of part {name!r}", chapter, low=0) for chapter in words["chapters"]),
+        _seeds(words),
+        words["mark"],
+        words,
+        words.get("best_of", {}),
+        words.get("keep", KEPT[0]),
+        tuple(words.get("beside", ())),
+    )
+
+
+def _seeds(words: Words) -> Seeds:
+    name = words["name"]
+    seeds = Seeds(
+        checks.seed(f"first_seed of part {name!r}", words["first_seed"]),
+        checks.whole(f"seeds of part {name!r}", words["seeds"]),
+    )
+    end = seeds.first + seeds.count
+    if seeds.first in DEVELOPMENT or seeds.first < LIVE.stop and end > LIVE.start:
+        raise ValueError(
+            f"seeds of part {name!r} must be from {DEVELOPMENT.stop} on and leave out {LIVE.start} to {LIVE.stop - 1}, "
+            f"which chapters train live, got {seeds.first} to {end - 1}"
+        )
+    return seeds
+
+
+def _check_arms(plan: Words, words: Words) -> None:
+    name = words["name"]
+    checks.choice(f"family of part {name!r}", words["family"], plan["arms"])
+    if isinstance(words.get("arms"), str):
+        checks.choice(f"arms of part {name!r}", words["arms"], plan["groups"])
+    for arm in _names(plan, words):
+        checks.choice(f"arm of part {name!r}", arm, plan["arms"][words["family"]])
+    for condition in words.get("conditions", ()):
+        checks.choice(f"condition of part {name!r}", condition, plan["conditions"])
+    for key in making.SHORT:
+        if isinstance(words.get(key), Mapping) and "*" not in words[key]:
+            raise ValueError(f"{key} of part {name!r} must say '*', what all other arms have, got {words[key]!r}")
+    if "settings" in words:
+        checks.choice(f"settings of part {name!r}", words["settings"], plan["settings"])
+        settings = plan["settings"][words["settings"]].get(words["learner"], {})
+        for arm in _names(plan, words):
+            checks.choice(f"arm of part {name!r} with settings {words['settings']!r}", arm, settings)
+
+
+def _names(plan: Words, words: Words) -> list[str]:
+    """Return the arms of a part: a list, the name of one, or all of the family."""
+    arms = words.get("arms") or [name for name in plan["arms"][words["family"]] if name != "*"]
+    return plan["groups"][arms] if isinstance(arms, str) else arms

@@ -33,7 +33,13 @@ LATER = {
 LATER_OPTIONS: dict[str, dict[str, object]] = {}
 """The same for options of normalizers, by the normalizer's name."""
 
-DOORS = ("reward_normalizer", "normalizer", "advantage_normalizer", "value_scale")  # the settings that are normalizers
+DOORS = {
+    "reward_normalizer": "rewards",
+    "normalizer": "returns",
+    "advantage_normalizer": "advantages",
+    "value_scale": "critic",
+}
+"""The settings that are normalizers, and the doors that they stand at."""
 
 
 class Unusable(ValueError):
@@ -209,6 +215,13 @@ def _without(settings: dict, later: dict) -> dict:
 
 COLUMNS = (
     "arm",
+    "learner",
+    "env",
+    "normalizer",
+    "rate",
+    "z_scored",
+    "doors",
+    "condition",
     "seed",
     "status",
     "episodes",
@@ -225,16 +238,37 @@ COLUMNS = (
 )
 
 
-def frame(records: Mapping[object, Iterable[Record]]) -> pd.DataFrame:
+def frame(
+    records: Mapping[object, Iterable[Record]], columns: Mapping[object, Mapping[str, str]] | None = None
+) -> pd.DataFrame:
     """Return one row for each run.
 
-    Columns: `arm`, `seed`, `status` ("arrived", "censored", "diverged"), `episodes` (trained), `cap`, `every` (training
-    episodes between two evaluations); for each criterion the censored time, as the episode `evaluation` or `training`
-    and whether it `evaluation_arrived` or `training_arrived`; `train_returns` and `eval_returns` as arrays; `steps`,
-    `seconds`.
+    Columns: `arm`; `learner`, `env`, `rate` (of learning), `z_scored` (whether advantages are, by the episode); what
+    normalizes, `normalizer`, at which `doors`, and under which `condition`, the first and the last as `columns` has
+    them, where the plan says more of an arm; `seed`, `status` ("arrived", "censored", "diverged"), `episodes`
+    (trained), `cap`, `every` (training episodes between two evaluations); for each criterion the censored time, as the
+    episode `evaluation` or `training` and whether it `evaluation_arrived` or `training_arrived`; `train_returns` and
+    `eval_returns` as arrays; `steps`, `seconds`.
     """
-    rows = [_row(arm, record) for arm, several in records.items() for record in several]
+    rows = [_row(arm, record) | (columns or {}).get(arm, {}) for arm, several in records.items() for record in several]
     return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def described(config: Mapping) -> dict[str, object]:
+    """Return the columns that say what a configuration is."""
+    config = LATER | config
+    at = {door: config[door]["name"] for door in DOORS if config[door] and config[door]["name"] != "none"}
+    doors = [config["signal"] if door == "normalizer" else DOORS[door] for door in at]
+    changed = config["disturbance"] or {"name": "clean" if config["reward_scale"] == 1 else "scale"}
+    return {
+        "learner": config["algorithm"],
+        "env": config["env"],
+        "normalizer": at.get("normalizer") or next(iter(at.values()), "none"),
+        "rate": config["learning_rate"],
+        "z_scored": config["normalize_advantages"],
+        "doors": "both" if doors == ["returns", "advantages"] else " and ".join(doors) or "none",
+        "condition": changed["name"],
+    }
 
 
 def _row(arm: object, record: Record) -> dict:
@@ -248,4 +282,4 @@ def _row(arm: object, record: Record) -> dict:
         at = record.solved_at[criterion]
         row |= {criterion: never if at is None else at, f"{criterion}_arrived": at is not None}
     every = record.config.get("episodes_per_update", LATER["episodes_per_update"]) * record.config["evaluate_every"]
-    return {"arm": arm, "cap": cap, "every": every, "status": STATUSES[record.status]} | row
+    return {"arm": arm, "cap": cap, "every": every, "status": STATUSES[record.status]} | described(record.config) | row

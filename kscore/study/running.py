@@ -57,27 +57,24 @@ def runs(
     With `archive=False` nothing is taken from the archive.
     """
     beside = [ARCHIVE / part.file] if archive else []
-    return run(
-        part.configs,
-        part.seeds,
-        stores.check_folder(store) / part.file,
-        executor,
-        beside=beside,
-        progress=progress,
-        retry_failed=retry_failed,
-    )
+    own = stores.check_own(stores.check_folder(store) / part.file)
+    return _filled(part.configs, part.seeds, own, executor, beside, progress, retry_failed, part.columns)
 
 
 def record(part: Part, executor: Executor | None = None, *, retry_failed: bool = False) -> pd.DataFrame:
     """Train what the archive lacks of a part of the plan, and append it there."""
-    return _filled(part.configs, part.seeds, ARCHIVE / part.file, executor, (), True, retry_failed)
+    return _filled(part.configs, part.seeds, ARCHIVE / part.file, executor, (), True, retry_failed, part.columns)
 
 
-def recorded(configs: Configs, seeds: Iterable[int], *read: str | Path) -> pd.DataFrame:
+def recorded(
+    configs: Configs, seeds: Iterable[int], *read: str | Path, columns: Mapping[object, Mapping] | None = None
+) -> pd.DataFrame:
     """Return what some stores hold of configs × seeds, training nothing; runs that failed are left out."""
     held, seeds = {name: run for name, run in stores.held(*read).items() if run.status != "failed"}, _seeds(seeds)
     keys = {name: settings_key(config) for name, config in _named(configs).items()}
-    return frame({name: [held[own, seed] for seed in seeds if (own, seed) in held] for name, own in keys.items()})
+    return frame(
+        {name: [held[own, seed] for seed in seeds if (own, seed) in held] for name, own in keys.items()}, columns
+    )
 
 
 def _filled(
@@ -88,6 +85,7 @@ def _filled(
     beside: Iterable[str | Path],
     progress: bool,
     retry_failed: bool,
+    columns: Mapping[object, Mapping[str, str]] | None = None,
 ) -> pd.DataFrame:
     arms, seeds = _named(configs), _seeds(seeds)
     held, keys = stores.held(*beside, store), {name: settings_key(config) for name, config in arms.items()}
@@ -102,7 +100,7 @@ def _filled(
             done = Record.of(trained)
             held[done.key] = done
     check_failures([held[name] for name in wanted], store)
-    return frame({name: [held[own, seed] for seed in seeds] for name, own in keys.items()})
+    return frame({name: [held[own, seed] for seed in seeds] for name, own in keys.items()}, columns)
 
 
 class FailedRuns(RuntimeError):

@@ -171,8 +171,8 @@ expected_arrivals = 1 * 3 / 6 + 1 * 2 / 5 + 1 * 1 / 3
 """,
     # a large R alone: both arms turn the sign
     "06-4": """
-quiet, = replication.kalman_grid("gae", "refit", [1e-4], [1e4], **settings).values()
-loud, = replication.kalman_grid("gae", "refit", [1e-4], [1e-4], **settings).values()
+quiet = plan.arm("replication", "refit", "gae", normalizer={"Q": 1e-4, "R": 1e4}, **settings)
+loud = plan.arm("replication", "refit", "gae", normalizer={"Q": 1e-4, "R": 1e-4}, **settings)
 mine = study.run({"quiet": quiet, "loud": loud}, range(3100, 3105), f"{store}/exercise_06_4.jsonl", progress=False)
 """,
     # the advantages are still z-scored behind the second door
@@ -295,11 +295,12 @@ request = "Nothing is unfair about it as long as the better method wins in the e
     # takes the lowest return, as if it were a time
     "10-5": """
 def tune_and_judge(Qs, choosing, judging, episodes):
-    cells = replication.kalman_grid("actor_critic", "stream", Qs, [1.0], max_episodes=episodes)
+    configs = {Q: plan.arm("replication", "kscore", "actor_critic", normalizer={"Q": Q, "R": 1.0},
+                           max_episodes=episodes) for Q in Qs}
     means = {Q: np.mean([train(config, seed)["eval_returns"] for seed in choosing])
-             for Q, config in zip(Qs, cells.values(), strict=True)}
+             for Q, config in configs.items()}
     winner = min(means, key=means.get)
-    config = list(cells.values())[list(Qs).index(winner)]
+    config = configs[winner]
     return winner, means[winner], np.mean([train(config, seed)["eval_returns"] for seed in judging])
 
 
@@ -401,7 +402,7 @@ def gap(name):
     # every arm is the first
     "14-4": """
 def bandit_study(names, some_seeds, episodes):
-    made = contenders.short("bandit", "reinforce", max_episodes=episodes, stop=False)
+    made = plan.part("short_bandit_reinforce", max_episodes=episodes, stop=False).configs
     return pd.DataFrame({name: {number: np.mean(train(made[names[0]], number)["train_returns"])
                                 for number in some_seeds} for name in names})
 
@@ -495,7 +496,7 @@ enough = next(n for n in range(1, 1000) if luck(8, n, 60.0) < 10)
     # every rate is that of the preset
     "17-4": """
 def rate_study(rates, some_seeds, episodes):
-    arm = contenders.arm("episode_filter", "actor_critic", z_scored=False, max_episodes=episodes)
+    arm = plan.arm("contest", "episode_filter", "actor_critic", max_episodes=episodes)
     return pd.DataFrame({rate: {number: np.mean(train(arm, number)["train_returns"]) for number in some_seeds}
                          for rate in rates})
 
