@@ -40,6 +40,11 @@ def variance(name: str, value: float, *, positive: bool = False) -> float:
     return number(name, value, low=0, high=LARGEST_VARIANCE)
 
 
+def followed(name: str, value: float) -> float:
+    """Return `value` as a plain float if observations can have led to it: rounding takes it beyond the largest."""
+    return number(name, value, low=-10 * LARGEST, high=10 * LARGEST)
+
+
 def positive(name: str, value: float) -> float:
     """Return `value` as a plain float if it is above zero."""
     if number(name, value) <= 0:
@@ -65,6 +70,11 @@ def seed(name: str, value: int) -> int:
     return whole(name, value, low=0, high=LARGEST_SEED)
 
 
+def count(name: str, value: int) -> int:
+    """Return `value` as a plain int if something can have been counted so often."""
+    return whole(name, value, low=0, high=LARGEST_SEED)
+
+
 def flag(name: str, value: bool) -> bool:
     """Return `value` if it is True or False."""
     if not isinstance(value, bool):
@@ -82,14 +92,14 @@ def choice(name: str, value: str, allowed: Iterable[str]) -> str:
     raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}{hint}")
 
 
-def series(name: str, values: object, *, dims: tuple[int, ...] = (1,)) -> np.ndarray:
+def series(name: str, values: object, *, dims: tuple[int, ...] = (1,), largest: float = LARGEST) -> np.ndarray:
     """Return `values` as a non-empty array of finite floats with an allowed number of dimensions."""
     several = values if isinstance(values, (list, tuple)) else ()
     if any(isinstance(one, np.ma.MaskedArray) for one in (values, *several)):  # whose mask would be lost in an array
         raise ValueError(f"{name} must be an array without a mask, got {values!r:.200}")
     try:
         array = np.asarray(values)
-    except ValueError:  # a ragged list, for example
+    except (ValueError, TypeError, RuntimeError):  # a ragged list, for one, or a tensor that carries gradients
         array = np.asarray(None)
     if array.dtype.kind not in "iuf":
         raise ValueError(f"{name} must be an array of numbers, got {values!r:.200}")
@@ -99,20 +109,20 @@ def series(name: str, values: object, *, dims: tuple[int, ...] = (1,)) -> np.nda
         raise ValueError(f"{name} must be {expected}, got shape {array.shape}")
     if array.size == 0:
         raise ValueError(f"{name} must hold at least one value, got shape {array.shape}")
-    if not np.abs(array).max() <= LARGEST:  # so that NaN and infinity fail as well
-        at = tuple(int(i) for i in np.argwhere(~(np.abs(array) <= LARGEST))[0])
+    if not np.abs(array).max() <= largest:  # so that NaN and infinity fail as well
+        at = tuple(int(i) for i in np.argwhere(~(np.abs(array) <= largest))[0])
         where = at[0] if len(at) == 1 else at
-        raise ValueError(f"{name} must be finite and at most {LARGEST:g} in size, got {array[at]} at index {where}")
+        raise ValueError(f"{name} must be finite and at most {largest:g} in size, got {array[at]} at index {where}")
     return array
 
 
-def array(name: str, values: object, *, shape: tuple[int, ...]) -> np.ndarray:
+def array(name: str, values: object, *, shape: tuple[int, ...], largest: float = LARGEST) -> np.ndarray:
     """Return `values` as an array of finite floats of exactly this shape; a scalar has the shape ()."""
     try:
         flat = np.ravel(values)
-    except ValueError:  # a ragged list
+    except (ValueError, TypeError, RuntimeError):  # as above
         flat = values
-    flat = series(name, flat)
+    flat = series(name, flat, largest=largest)
     if np.shape(values) != shape:
         raise ValueError(f"{name} must have the shape {shape}, got {np.shape(values)}")
     return flat.reshape(shape)

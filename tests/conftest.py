@@ -14,6 +14,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from hypothesis import settings
 
 from kscore import __main__, project
 from kscore.chapters import notebooks, parameters, status
@@ -29,6 +30,9 @@ from kscore.__main__ import main
 signal.signal(signal.SIGINT, signal.default_int_handler)  # also where the tests run in the background
 sys.exit(main(sys.argv[2:]))
 """
+
+
+settings.register_profile("trial", max_examples=1000, deadline=None)  # ten times the usual; for tests/faults/trial.py
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -161,3 +161,17 @@ def test_what_is_of_another_kind_is_refused(value):
 
 def test_a_class_from_outside_is_found_by_its_place():
     assert checks.outside("thing", "decimal:Overflow", ArithmeticError).__name__ == "Overflow"
+
+
+class Refuses:
+    """Refuses to become an array, as a tensor does that carries gradients."""
+
+    def __array__(self, *_, **__):
+        raise RuntimeError("Can't call numpy() on Tensor that requires grad")
+
+
+@pytest.mark.parametrize("odd", [{1, 2}, Refuses(), [Refuses()], object(), {"a": 1}, [[1], [1, 2]], None, "12", b"12"])
+def test_what_is_no_series_gets_a_sentence(odd):
+    for check in (checks.series, lambda name, value: checks.array(name, value, shape=(2,))):
+        with pytest.raises(ValueError, match="^returns must "):
+            check("returns", odd)

@@ -2,15 +2,16 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from sizes import examples
 
 from kscore import filters
 from kscore.labs import drift_models
 from kscore.labs.drift_models import Innovations
 
-property_test = settings(max_examples=25, deadline=None)
+property_test = examples(25)
 
 
 def walk(ratio, n, seed=0, slope=0.0):

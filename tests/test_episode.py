@@ -6,13 +6,14 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from sizes import examples
 
 from kscore import filters
 from kscore.normalizers import make
 
-property_test = settings(max_examples=60, deadline=None)
+property_test = examples(60)
 FORMS = [
     dict(zip(("judge", "noise", "level", "transform", "robust", "by_length", "slope"), values, strict=True))
     for values in itertools.product(

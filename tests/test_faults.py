@@ -194,8 +194,8 @@ def test_a_folder_that_cannot_be_written_to(notebook, tmp_path, command_line):
 def test_a_file_in_the_place_of_the_folder(notebook, tmp_path, capsys):
     notebook(counting(tmp_path / "begun"))
     (tmp_path / "build").touch()
-    assert main(["run", "--no-pages"]) == 1
-    assert capsys.readouterr().err.startswith("kscore: File exists: ")
+    assert main(["run", "--no-pages"]) == 2
+    assert capsys.readouterr().err.startswith("kscore: out must be a folder, got ")
     assert not lines(tmp_path / "begun")
 
 

@@ -8,9 +8,10 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import solve_discrete_are
+from sizes import examples
 from statsmodels.tsa.statespace.structural import UnobservedComponents
 
 from kscore.filters import (
@@ -29,7 +30,7 @@ ARRAYS = ("mean", "var", "prior_mean", "prior_var", "gain", "noise")
 TIMINGS = ("after", "before")
 Q_OVER_R = [10.0**k for k in range(-12, 13)]
 
-property_test = settings(max_examples=60, deadline=None, derandomize=True, database=None)
+property_test = examples(60)
 observations = st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=30).map(np.array)
 positive = st.floats(1e-4, 1e4)
 not_negative = st.just(0.0) | positive

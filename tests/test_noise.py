@@ -5,13 +5,14 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from sizes import examples
 
 from kscore import filters
 from kscore.filters import Noise
 
-property_test = settings(max_examples=40, deadline=None)
+property_test = examples(40)
 
 
 def walk(ratio, n, seed=0, scale=1.0):

@@ -8,8 +8,9 @@ import outside
 import pytest
 import torch
 from gymnasium.wrappers import NormalizeReward
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from sizes import examples
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 from kscore import normalizers
@@ -22,7 +23,7 @@ from kscore.rl.units import Logarithms, Units, units_of
 
 RELATIVES = ("popart", "percentile", "reward_scale", "symlog")
 LEARNING = ("popart", "percentile", "reward_scale")
-property_test = settings(max_examples=40, deadline=None, derandomize=True, database=None)
+property_test = examples(40)
 every_relative = pytest.mark.parametrize("name", RELATIVES)
 
 

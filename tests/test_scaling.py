@@ -9,9 +9,10 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from outside import Watching
+from sizes import examples
 
 from kscore import normalizers
 from kscore.normalizers import NORMALIZERS
@@ -105,7 +106,7 @@ def test_rewards_are_only_divided(name):
     rewards=st.lists(st.lists(st.floats(-1e100, 1e100), min_size=3, max_size=3), min_size=1, max_size=20),
     gamma=st.floats(0, 1),
 )
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_no_reward_before_the_first_end_is_beyond_two_in_size(name, rewards, gamma):
     if name in ("none", "symlog"):
         return  # these have no scale to wait for
@@ -172,7 +173,7 @@ def test_nothing_of_an_episode_reaches_the_next():
 
 
 @given(data=st.data())
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_every_episode_is_learned_from_whole_and_once_whatever_goes_on_in_other_lanes(data):
     lanes = data.draw(st.integers(1, 4))
     rows = data.draw(st.integers(1, 400))  # more than there is room for at first

@@ -7,14 +7,15 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import scipy.stats
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import weibull_min
+from sizes import examples
 
 from kscore.analysis import stats
 from kscore.analysis.stats import Times
 
-property_test = settings(max_examples=40, deadline=None, derandomize=True, database=None)
+property_test = examples(40)
 CAP = 12
 
 

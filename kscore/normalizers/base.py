@@ -1,14 +1,16 @@
 """What all normalizers have in common: check, learn or recall a centre and a scale, score; and the returns."""
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
 from functools import partial
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from kscore import checks
+
+VERSION = 1  # of the states of normalizers; another one is refused
 
 
 class Scaling(NamedTuple):
@@ -52,18 +54,49 @@ class Normalizer:
         """
         return math.nan
 
-    def state_dict(self) -> dict[str, float | list]:
-        """Return what was learned, as plain numbers and lists of numbers that survive JSON."""
-        return {key: np.asarray(getattr(self, key)).tolist() for key in self.state}
+    @property
+    def options(self) -> dict[str, object]:
+        """What this normalizer was made with, defaults included, as plain values."""
+        return {f.name: np.asarray(getattr(self, f.name)).tolist() for f in fields(self) if f.init}
 
-    def load_state_dict(self, state: dict[str, float | list]) -> None:
-        """Go on from what another normalizer of the same kind has learned; a bad state changes nothing."""
-        if set(state) != set(self.state):
-            name = getattr(self, "name", type(self).__name__)
-            raise ValueError(f"state of {name} must have the keys {sorted(self.state)}, got {list(state)}")
-        checked = {key: check(f"state[{key!r}]", state[key]) for key, check in self.state.items()}
+    def state_dict(self) -> dict[str, object]:
+        """Return what was learned, as plain numbers and lists of them that survive JSON, with a version and options."""
+        learned = {key: np.asarray(getattr(self, key)).tolist() for key in self.state}
+        return {"version": VERSION, "options": self.options, **learned}
+
+    def load_state_dict(self, state: Mapping[str, object]) -> None:
+        """Go on from what another normalizer of the same kind and options has learned; a bad state changes nothing.
+
+        A state without a version was saved before there were any: its options are not known, and not compared.
+        """
+        learned = self._learned(state)
+        if set(learned) != set(self.state):
+            raise ValueError(f"state of {self._called} must have the keys {sorted(self.state)}, got {list(learned)}")
+        checked = {key: check(f"state[{key!r}]", learned[key]) for key, check in self.state.items()}
         for key, value in checked.items():
             setattr(self, key, value)
+
+    @property
+    def _called(self) -> str:
+        return getattr(self, "name", type(self).__name__)
+
+    def _learned(self, state: Mapping[str, object]) -> dict[str, object]:
+        """Return what a state says was learned, if its version and its options are those of this normalizer."""
+        if not isinstance(state, Mapping):
+            raise ValueError(f"state of {self._called} must be a dict, got {state!r:.200}")
+        if "version" not in state:
+            return dict(state)
+        version, options = state["version"], state.get("options")
+        if type(version) is not int or version != VERSION:
+            raise ValueError(f"state['version'] must be {VERSION}, got {version!r:.200}")
+        if not isinstance(options, Mapping) or not set(options) <= set(self.options):
+            raise ValueError(f"state['options'] must be a dict of {sorted(self.options)}, got {options!r:.200}")
+        later = {f.name: f.default for f in fields(self) if f.default is not MISSING}  # for options that came after it
+        for option, own in self.options.items():
+            other = options.get(option, later.get(option))
+            if other != own:
+                raise ValueError(f"state of {self._called} must be of one with {option} = {own!r}, got {other!r:.200}")
+        return {key: value for key, value in state.items() if key not in ("version", "options")}
 
 
 def discounted_returns(rewards: Sequence[float], gamma: float) -> np.ndarray:

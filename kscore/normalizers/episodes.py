@@ -1,7 +1,8 @@
 """The K-Score one level up: a filter over episodes, not over the steps of one."""
 
+import copy
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal
@@ -27,7 +28,27 @@ from kscore.filters import (
 from kscore.normalizers.base import Normalizer, Scaling, positive_variance, symexp, symlog
 
 SLOPE_SHARE = 0.01  # variance of the slope's drift, as a share of the level's
+LARGEST_SUM = 1e250  # of squares of returns, over any number of episodes
+FARTHEST = 1e150  # of a centre, so that squares of what is far from it are finite
+PROBE = np.array([0.0, 1.0])  # returns on which a state is tried
 LONG_ENOUGH = 5  # episodes before it is known what is far off, or how restless the level is
+
+
+def _rows(name: str, values: object, *, shape: tuple[int, ...], positive: tuple[int, ...]) -> np.ndarray:
+    """Return the rows of a bank of filters or of a trend, of which counts and variances are not negative."""
+    rows = checks.array(name, values, shape=shape, largest=LARGEST_SUM)
+    for row in positive:
+        if (rows[row] < 0).any():
+            raise ValueError(f"{name}[{row}] must not be negative, got {rows[row].min()}")
+    return rows
+
+
+def _moments(name: str, values: object) -> np.ndarray:
+    """Return the moments of both filters, of which counts and mean squares are not negative."""
+    moments = checks.array(name, values, shape=(2, 5), largest=LARGEST_SUM)
+    if (moments[:, [0, 3]] < 0).any():
+        raise ValueError(f"{name} must hold no negative count or square, got {moments[:, [0, 3]].min()}")
+    return moments
 
 
 @dataclass
@@ -82,11 +103,11 @@ class EpisodeScore(Normalizer):
     def state(self) -> dict[str, Callable[[str, object], object]]:
         """What is learned, and how it is checked: the shape depends on how many filters there are."""
         return {
-            "episodes": partial(checks.whole, low=0),
+            "episodes": checks.count,
             "length": partial(checks.number, low=0),
-            **{
-                name: partial(checks.array, shape=getattr(self, name).shape) for name in ("centre", "spread", "moments")
-            },
+            "centre": partial(_rows, shape=self.centre.shape, positive=(2, 4) if self.slope else (1, 2, 4)),
+            "spread": partial(_rows, shape=self.spread.shape, positive=(1, 2, 4)),
+            "moments": _moments,
         }
 
     @property
@@ -123,6 +144,25 @@ class EpisodeScore(Normalizer):
         centre = before.centre if self.judge == "prior" else self._back(self._expected())
         self._follow_spread(float(np.mean((returns - centre) ** 2)))
         return before if self.judge == "prior" else self.recall(returns)
+
+    def load_state_dict(self, state: Mapping[str, object]) -> None:
+        trial = copy.deepcopy(self)
+        super(EpisodeScore, trial).load_state_dict(state)
+        trial._check_use()
+        super().load_state_dict(state)
+
+    def _check_use(self) -> None:
+        """Refuse what was learned if it leads to no finite centre and scale, now or after one more episode."""
+        try:
+            with np.errstate(all="ignore"):
+                scalings = [self.recall(PROBE), self.learn(PROBE), self.recall(PROBE)]
+        except ArithmeticError as error:
+            raise ValueError(f"state of episode must be of use, got one that ends in: {error}") from None
+        for centre, scale in scalings:
+            if not (abs(centre) <= FARTHEST and 0 < scale < math.inf):
+                raise ValueError(
+                    f"state of episode must lead to a finite centre and a positive scale, got {centre} and {scale}"
+                )
 
     # The level
 

@@ -95,12 +95,22 @@ class PromptFilter:
     def __call__(self, rewards: np.ndarray, prompts: np.ndarray) -> np.ndarray:
         """Return the advantages of a batch, and learn from it."""
         rewards = group_rewards(rewards, least=1)
+        prompts = self._known(prompts, len(rewards))
         advantages = rewards - self.belief.mean[prompts][:, None]
         before = Belief(*(part[prompts] for part in self.belief))
         seen = filter_checked(rewards.mean(axis=1)[None], self.ratio, 1.0, before)
         for part, new in zip(self.belief, seen.last, strict=True):
             part[prompts] = new
         return advantages
+
+    def _known(self, prompts: np.ndarray, rows: int) -> np.ndarray:
+        """Return the numbers of a batch's prompts, one for each row of rewards, each of another prompt."""
+        given = np.asarray(prompts)
+        if given.shape != (rows,) or given.dtype.kind not in "iu":
+            raise ValueError(f"prompts must be {rows} whole numbers, one for each row of rewards, got {prompts!r:.200}")
+        if given.min() < 0 or given.max() >= self.prompts or len(np.unique(given)) < rows:
+            raise ValueError(f"prompts must be different and from 0 to {self.prompts - 1}, got {prompts!r:.200}")
+        return given
 
 
 @dataclass

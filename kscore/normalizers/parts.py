@@ -6,7 +6,6 @@ with both from earlier episodes it is a plain relative of the filter over episod
 
 import math
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -31,7 +30,7 @@ class Parts(Normalizer):
     """
 
     name = "parts"
-    state = {"episodes": partial(checks.whole, low=0), "mean": checks.number, "square": checks.variance}
+    state = {"episodes": checks.count, "mean": checks.followed, "square": checks.variance}
     centre: Literal["none", "episode", "past"] = "past"
     scale: Literal["none", "episode", "past"] = "past"
     fading: float = 0.0

@@ -13,6 +13,9 @@ import numpy as np
 from kscore import checks
 from kscore.normalizers.base import Normalizer, Scaling, positive_variance, symlog
 
+SMALL_RATE = 1e-6
+LARGEST_SUM = 1e120  # of rewards, over any number of steps
+
 
 @dataclass
 class _Averaged(Normalizer):
@@ -32,7 +35,13 @@ class _Averaged(Normalizer):
 
     @property
     def gain(self) -> float:
-        return self.rate / (1 - (1 - self.rate) ** (self.episodes + 1)) if self.debiased else self.rate
+        return self.rate / self._together(self.episodes + 1) if self.debiased else self.rate
+
+    def _together(self, episodes: int) -> float:
+        """Return the weight of so many episodes together, 1 - (1 - rate)ⁿ."""
+        if self.rate < SMALL_RATE:  # where 1 - rate has lost digits, or all of them
+            return -math.expm1(episodes * math.log1p(-self.rate))
+        return 1 - (1 - self.rate) ** episodes
 
     def followed(self, averages: tuple[float, float], seen: tuple[float, float]) -> list[float]:
         """Return the averages after one more episode."""
@@ -51,7 +60,7 @@ class PopArt(_Averaged):
     """
 
     name = "popart"
-    state = {"episodes": partial(checks.whole, low=0), "mean": checks.number, "square": checks.variance}
+    state = {"episodes": checks.count, "mean": checks.followed, "square": checks.variance}
     rate: float = 0.1
     debiased: bool = True
     least: float = 1e-4
@@ -85,7 +94,7 @@ class Percentile(_Averaged):
     """
 
     name = "percentile"
-    state = {"episodes": partial(checks.whole, low=0), "bottom": checks.number, "top": checks.number}
+    state = {"episodes": checks.count, "bottom": checks.followed, "top": checks.followed}
     low: float = 5.0
     high: float = 95.0
     least: float = 1.0
@@ -107,6 +116,10 @@ class Percentile(_Averaged):
         return Scaling(0.0, max(self.top - self.bottom, self.least))
 
 
+_sum = partial(checks.number, low=-LARGEST_SUM, high=LARGEST_SUM)
+_square_of_sum = partial(checks.number, low=0, high=10 * LARGEST_SUM**2)
+
+
 @dataclass
 class RewardScale(Normalizer):
     """Divide *rewards* by the deviation of a discounted sum of them, as Gymnasium and Stable-Baselines3 do.
@@ -122,7 +135,7 @@ class RewardScale(Normalizer):
     """
 
     name = "reward_scale"
-    state = {"count": checks.positive, "mean": checks.number, "var": checks.variance, "sum": checks.number}
+    state = {"count": checks.positive, "mean": _sum, "var": _square_of_sum, "sum": _sum}
     gamma: float = 0.99
     reset: Literal["episode", "termination", "never"] = "episode"
     start: float = 1e-4

@@ -49,7 +49,7 @@ class _Tracked(Normalizer):
     δ = G - μ, μ ← μ + w δ, σ² ← (1 - w) (σ² + w δ²). A subclass says only which weight the n-th return gets.
     """
 
-    state = {"count": partial(checks.number, low=0), "mean": checks.number, "var": checks.variance}
+    state = {"count": partial(checks.number, low=0), "mean": checks.followed, "var": checks.variance}
     eps: float = 1e-8
     count: float = field(default=0, init=False)
     mean: float = field(default=0.0, init=False)
@@ -122,7 +122,7 @@ class KScore(Normalizer):
     """
 
     name = "kscore"
-    state = {"x": checks.number, "P": checks.variance, "noise": positive_variance}
+    state = {"x": checks.followed, "P": checks.variance, "noise": positive_variance}
     variant: Literal["simple", "adaptive"] = "simple"
     mode: Literal["stream", "refit", "innovation"] = "stream"
     scale: Literal["belief", "returns"] = "belief"
