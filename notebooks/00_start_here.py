@@ -230,6 +230,9 @@ Markdown(
 # Now commit yourself, on paper or in exercise 4: by which factor is the K-Score faster than the Z-Score, over many seeds?
 # Between which two numbers would you bet nine to one that it lies?
 # The answers are worth more once you have something to compare them with.
+#
+# With your guess written down you may let [two policies learn before your eyes](http://localhost:8000/#a=zscore), one with each normalizer: once, and then with twenty seeds.
+# (`make play` builds that page, and `python -m http.server -d build/play` serves it.)
 
 # %% [markdown]
 # ## The map

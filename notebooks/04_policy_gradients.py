@@ -505,6 +505,10 @@ figures.caption(
     "the streamed K-Score, with running means.")
 
 # %% [markdown]
+# How often would the other one have come first?
+# [The page that trains](http://localhost:8000/#seeds=20) runs this learner in your browser over twenty seeds, with the pole, the belief and the gain beside the curves (`make play` builds it, `python -m http.server -d build/play` serves it).
+
+# %% [markdown]
 # ## Where the normalizer stands
 #
 # Algorithm 1 is REINFORCE: no critic, and the score goes straight to the policy.

@@ -45,8 +45,8 @@ for (const [i, view] of VIEWS.entries()) {
 }
 
 $("copy").addEventListener("click", async ({ target }) => {
-  await navigator.clipboard?.writeText(location.href).catch(() => {});
-  target.textContent = "Copied; it is in the address, too";
+  const copied = await navigator.clipboard?.writeText(location.href).then(() => true, () => false);
+  target.textContent = copied ? "Copied" : "The link is in the address bar"; // only a secure page may copy
   setTimeout(() => (target.textContent = "Copy link"), 3000);
 });
 

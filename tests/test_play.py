@@ -4,6 +4,7 @@ import hashlib
 import importlib.util
 import json
 import re
+import urllib.parse
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from kscore import filters, normalizers
 from kscore.figures import style
 from kscore.labs import by_hand, play
 from kscore.labs.by_hand import Learner
-from kscore.project import ROOT
+from kscore.project import NOTEBOOKS, ROOT
 
 RUNNING, KSCORE = {"name": "running"}, {"name": "kscore"}
 
@@ -166,6 +167,52 @@ def test_there_is_nothing_to_go_on_with_before_a_duel(monkeypatch):
         asked(ask="go_on")
     asked(ask="begin", arms=[RUNNING, KSCORE], cap=5)
     assert asked(ask="go_on", seconds=5)["over"]
+
+
+# Where the book leads to it
+
+READING = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *NOTEBOOKS.glob("[0-9]*.py")]
+LINKS = {
+    (path.name, fragment)
+    for path in READING
+    for fragment in re.findall(r"http://localhost:8000/#?([^)\s]*)\)", path.read_text(encoding="utf-8"))
+}
+
+
+def test_the_chapters_and_the_course_lead_to_the_page():
+    assert {name[:2] for name, _ in LINKS} >= {"00", "02", "04", "co"}
+
+
+@pytest.mark.parametrize("link", sorted({fragment for _, fragment in LINKS}))
+def test_a_link_to_the_page_is_a_state_that_python_takes(link):
+    state = dict(urllib.parse.parse_qsl(link))
+    if state.pop("view", "train") == "filter":
+        asked(ask="follow", **{key: float(value) for key, value in state.items()})
+        return
+    arms = []
+    for side, kind in (("a", "running"), ("b", "kscore")):
+        own = {key[2:]: state.pop(key) for key in list(state) if key.startswith(f"{side}.")}
+        numbers = {key: value if key == "door" else float(value) for key, value in own.items()}
+        arms.append({"name": state.pop(side, kind)} | numbers)
+    learner = {"learner": state.pop("learner")} if "learner" in state else {}
+    asked(ask="begin", arms=arms, **learner, **{key: int(value) for key, value in state.items()})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "b, seed, won, solved",
+    [
+        ({"name": "kscore"}, 4, (17, 0), 6),
+        ({"name": "fading"}, 4, (7, 13), 18),
+        ({"name": "kscore", "Q": 1e-7}, 4, (12, 8), 15),
+    ],
+)
+def test_the_answers_of_the_first_practical(b, seed, won, solved):
+    """To within two seeds: other processors, and browsers, round differently."""
+    told = finished(play.Duel([RUNNING, b], seed=seed, seeds=20)).values()
+    times = np.array([[len(arm["lengths"]) if arm["solved"] else np.inf for arm in seed["arms"]] for seed in told])
+    assert abs(np.sum(times[:, 0] < times[:, 1]) - won[0]) <= 2 and abs(np.sum(times[:, 1] < times[:, 0]) - won[1]) <= 2
+    assert abs(np.isfinite(times[:, 1]).sum() - solved) <= 2
 
 
 # How it is built
