@@ -121,8 +121,7 @@ agents = 40                            # whose first gradients we compare
 # (With discounting, the exact gradient of $\mathbb E[G_0]$ has a further factor $\gamma^t$; most implementations leave it out, and so do we.)
 #
 # For the same reason, subtracting a baseline that depends only on $s_t$ and on what was known *before* $a_t$ changes nothing on average.
-# What it changes is the *scatter*.
-# A bandit with three arms is enough to see it.
+# What it changes is the *scatter*, and a bandit with three arms is enough to see it.
 
 # %%
 bandit = np.array([10.0, 11.0, 12.0])    # what each arm pays, plus unit noise
@@ -191,10 +190,8 @@ figures.caption(
 #
 # $$c_t = 1 - K\sum_{j=0}^{t}\big((1 - K)\gamma\big)^j . \tag{4.3}$$
 #
-# It is tempting to treat the mean of the episode in the same way: it holds $G_t$ with the weight $\tfrac1N\sum_{j=0}^t\gamma^j$, so subtract that.
-# But the mean also holds the *later* returns $G_{t+1}, \dots, G_{N-1}$, and those were anything but settled when $a_t$ was drawn.
-# What do they cost?
-# We need the general statement.
+# The mean of the episode holds $G_t$ as well, with the weight $\tfrac1N\sum_{j=0}^t\gamma^j$, but it also holds the *later* returns $G_{t+1}, \dots, G_{N-1}$, and those were anything but settled when $a_t$ was drawn.
+# To see what they cost we need the general statement.
 
 # %% [markdown]
 # ## What was settled before the action
@@ -697,20 +694,6 @@ worded.style.set_caption(
 # Without normalization every action of a CartPole episode is praised, whatever it was.
 # The per-episode Z-Score and `refit` divide every episode into praise and blame, because they start afresh with each.
 # The normalizers that carry a memory can blame an episode as a whole, when it is short and those before it were long.
-# Here is one such case:
-
-# %% tags=["hide-input"]
-after_hundred = {}
-for kind, options in KINDS.items():
-    fresh = normalizers.make(**options)
-    scores_of_both = [fresh(cartpole_returns(n)) for n in (100, 9)]
-    after_hundred[figures.METHODS[kind]["label"]] = np.mean(scores_of_both[1] > 0)
-blaming = [name for name, praised in after_hundred.items() if praised == 0]
-dividing = [f"{name} ({100 * praised:.0f} %)"
-            for name, praised in after_hundred.items() if 0 < praised < 1]
-Markdown("Of an episode of 9 steps after one of 100, no step at all is praised by "
-         + "; ".join(blaming) + ". Some are praised by " + "; ".join(dividing)
-         + "; without normalization all of them are.")
 
 # %% [markdown]
 # ## One live run
@@ -795,7 +778,7 @@ for mistake in ({"algorithm": "pppo"}, {"normalizer": {"name": "kscore", "Q": -1
 #
 # The shares were measured for centring alone, along one direction of the parameters, under a random policy; a trained policy has other episodes, and so other shares for every normalizer whose centre looks ahead.
 # A baseline that keeps everything need not be a good one: subtracting nothing keeps everything too, with all its scatter.
-# One live run shows how things work, not which setting works better; in chapter 00 we saw how far two single runs of *equal* methods can lie apart.
+# One live run shows how things work, not which setting works better.
 
 # %% [markdown]
 # ## Exercises
