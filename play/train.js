@@ -116,9 +116,11 @@ export class Training {
   }
 
   buttons() {
+    const held = ["train", "stop", "twenty"].includes(document.activeElement.id); // whoever pressed one stays there
     $("train").hidden = this.going;
     $("stop").hidden = !this.going;
     if (this.going) $("twenty").hidden = true;
+    if (held) $(this.going ? "stop" : "train").focus();
   }
 
   all() {

@@ -268,6 +268,9 @@ def test_the_keyboard_is_enough(window):
     page.focus("#cap")
     page.keyboard.press("Enter")
     window.state("done")
+    page.focus("#train")
+    page.keyboard.press("Enter")
+    page.wait_for_function("document.activeElement.id === 'train' && document.querySelector('#stop').hidden")
     page.select_option('[id="b"]', "ema")
     assert page.evaluate("document.activeElement.id") == "b"  # the arm was drawn anew around it
 
