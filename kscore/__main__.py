@@ -38,7 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
     except ModuleNotFoundError as missing:
         console.tell(
             f"kscore: {missing.name} is not installed, and `kscore {options.name}` needs it: `make run` "
-            "installs all that the chapters need, `pip install -e '.[notebooks]'` does so by hand"
+            "installs all that the chapters need, `pip install -c constraints.txt -e '.[notebooks]'` does so by hand"
         )
         return 1
     except BrokenPipeError:  # whoever was listening has heard enough

@@ -1,7 +1,8 @@
 """Sentences for bad input: each names the argument, what is allowed, and the value that came."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib import import_module
 from numbers import Real
@@ -142,9 +143,16 @@ def outside(name: str, value: str, base: type) -> type:
     return found
 
 
-def needs(room: str, library: str, extra: str) -> ImportError:
-    """Return the error of a room whose library is missing, with the line that installs it from a checkout."""
-    return ImportError(
-        f"{room} needs {library}, which is not installed; in a checkout of this collection, with its extra {extra!r}: "
-        f"pip install -c constraints.txt -e '.[{extra}]'"
-    )
+@contextmanager
+def extra(room: str, name: str) -> Iterator[None]:
+    """Say which extra brings a library that is missing inside, with the line that installs it from a checkout."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "kscore").split(".")[0] == "kscore":
+            raise
+        raise ModuleNotFoundError(
+            f"{room} needs {error.name}, which is not installed; in a checkout of this collection: "
+            f"pip install -c constraints.txt -e '.[{name}]'",
+            name=error.name,
+        ) from error

@@ -45,7 +45,7 @@
 # %% [markdown]
 # ## Setup
 #
-# In a project of your own, `pip install '.[sb3]'` from a checkout of this collection brings what the wrappers need; the trials of this chapter also need pandas, and LunarLander needs `gymnasium[box2d]`.
+# In a project of your own, `pip install -c constraints.txt '.[sb3]'` from a checkout of this collection brings what the wrappers need; the trials of this chapter also need pandas, and LunarLander needs `gymnasium[box2d]`.
 
 # %%
 from dataclasses import replace

@@ -1,5 +1,6 @@
 """The core installs alone: a wheel, numpy, and no checkout."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -18,7 +19,7 @@ print(kscore.__file__, *sorted({"pandas", "torch", "gymnasium", "yaml"} & set(sy
 """
 
 
-SOURCES = ("kscore", "pyproject.toml", "README.md", "LICENSE")
+SOURCES = ("kscore", "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE", "CHANGELOG.md", "constraints.txt")
 
 
 def run(python, *arguments):
@@ -40,7 +41,10 @@ def installed(tmp_path_factory):
     for name in SOURCES:
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
         copy(ROOT / name, folder / "source" / name)
-    run(sys.executable, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", folder, folder / "source")
+    build = f"from setuptools import build_meta as b; b.build_sdist({str(folder)!r})"
+    subprocess.run([sys.executable, "-c", build], cwd=folder / "source", check=True, capture_output=True)
+    (archive,) = folder.glob("kscore-*.tar.gz")  # the wheel is built from it: what it lacks, the wheel lacks
+    run(sys.executable, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", folder, archive)
     (wheel,) = folder.glob("kscore-*.whl")
     venv.create(folder / "env", with_pip=True)
     python = folder / "env" / "bin" / "python"
@@ -55,6 +59,37 @@ def ask(python, *arguments, cwd):
 def test_the_wheel_brings_numpy_and_nothing_else(installed, tmp_path):
     listed = ask(installed, "-m", "pip", "list", "--format=freeze", cwd=tmp_path).stdout
     assert {line.split("==")[0] for line in listed.split()} <= {"kscore", "numpy", "pip", "setuptools"}
+
+
+def test_what_is_installed_says_that_it_is_typed_and_whose_it_is(installed, tmp_path):
+    told = ask(
+        installed,
+        "-c",
+        "import importlib.metadata as m, importlib.resources as r; own = m.metadata('kscore');"
+        "print(r.files('kscore').joinpath('py.typed').is_file(), own['Author'], own['License-Expression'],"
+        "own['Keywords'], len(own.get_all('Classifier')), own.get_all('Project-URL'))",
+        cwd=tmp_path,
+    ).stdout
+    assert told.startswith("True The K-Score notebook collection contributors MIT reinforcement learning")
+    assert told.split()[-2:] == ["10", "None"]  # no address is invented
+
+
+@pytest.mark.parametrize(
+    "code, room, extra",
+    [
+        ("import kscore.wrappers.gymnasium", "kscore.wrappers.gymnasium", "gymnasium"),
+        ("import kscore.wrappers.sb3", "kscore.wrappers.sb3", "sb3"),
+        ("from kscore.rl import train", "kscore.rl", "rl"),
+        ("from kscore.rl import RunConfig; RunConfig.preset('CartPole-v1', 'ppo')", "kscore.rl", "rl"),
+        ("import kscore.study", "kscore.study", "rl"),
+        ("import kscore.analysis", "kscore.analysis", "notebooks"),
+    ],
+)
+def test_a_room_whose_library_is_missing_says_what_to_install(installed, tmp_path, code, room, extra):
+    told = ask(installed, "-c", code, cwd=tmp_path)
+    last = told.stderr.splitlines()[-1]
+    assert told.returncode == 1 and re.search(rf"Error: {room} needs \w+, which is not installed", last)
+    assert last.endswith(f"pip install -c constraints.txt -e '.[{extra}]'")
 
 
 def test_the_core_works_outside_of_the_checkout(installed, tmp_path):

@@ -54,8 +54,17 @@ def test_every_dependency_is_pinned_at_an_allowed_version(project):
         assert version and requirement.specifier.contains(version), requirement
 
 
-def test_torch_is_pinned_exactly(project):
-    assert "torch==2.13.0" in project["optional-dependencies"]["rl"]
+def test_torch_is_pinned_exactly_and_every_line_that_installs_a_checkout_asks_for_the_pins():
+    """A bare range of torch brings its newest build, with gigabytes of CUDA."""
+    assert pinned()["torch"] == "2.13.0"
+    pages = [ROOT / "README.md", ROOT / "environment.yml", *ROOT.glob("docs/**/*.md"), *ROOT.glob("notebooks/**/*.py")]
+    lines = [
+        line
+        for page in [*pages, *ROOT.glob("kscore/**/*.py")]
+        for line in re.findall(r"pip install ([^`\n#]*)", page.read_text(encoding="utf-8"))
+        if re.search(r"(^|[\s'\"])\.(\[|\s|$|')", line)
+    ]
+    assert len(lines) > 8 and all(line.startswith("-c constraints.txt ") for line in lines), lines
 
 
 @pytest.mark.parametrize("target", ["run", "test"])

@@ -50,6 +50,7 @@ ROOMS = {
         "stats",
         "verdicts",
         "comparisons",
+        "contest",
         "claims",
     ],
     "figures": ["style", "tables", "charts"],

@@ -4,27 +4,30 @@
 >>> analysis.against(study.runs(study.part("cartpole_ppo")), "zscore")
 """
 
-from kscore.analysis.claims import published
-from kscore.analysis.comparisons import (
-    WINDOW,
-    against,
-    areas,
-    best,
-    by_criterion,
-    compare,
-    compare_areas,
-    curves,
-    delicate,
-    differences,
-    early,
-    pair,
-    rankings,
-    restricted_means,
-    stabilities,
-    step_times,
-    summary,
-    survivals,
-    times,
-    trend,
-)
-from kscore.study.records import CRITERIA
+from kscore import checks
+
+with checks.extra("kscore.analysis", "notebooks"):
+    from kscore.analysis.claims import published
+    from kscore.analysis.comparisons import (
+        WINDOW,
+        against,
+        areas,
+        best,
+        by_criterion,
+        compare,
+        compare_areas,
+        curves,
+        delicate,
+        differences,
+        early,
+        pair,
+        rankings,
+        restricted_means,
+        stabilities,
+        step_times,
+        summary,
+        survivals,
+        times,
+        trend,
+    )
+    from kscore.study.records import CRITERIA

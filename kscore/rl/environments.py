@@ -7,9 +7,13 @@ from functools import cache
 from itertools import repeat
 from typing import TYPE_CHECKING, NamedTuple
 
-import gymnasium as gym
 import numpy as np
-from gymnasium.wrappers import FlattenObservation, OrderEnforcing, PassiveEnvChecker, TimeLimit, TransformAction
+
+from kscore import checks
+
+with checks.extra("kscore.rl", "rl"):
+    import gymnasium as gym
+    from gymnasium.wrappers import FlattenObservation, OrderEnforcing, PassiveEnvChecker, TimeLimit, TransformAction
 
 if TYPE_CHECKING:  # a configuration checks its environment here, and does not need torch for it
     from kscore.rl.networks import Dropout, Masks
@@ -143,10 +147,8 @@ def _registered(env: str) -> gym.Env:
 
 def _log_mujoco() -> None:
     """Let MuJoCo's warnings go to a log: by itself it writes them to a file in whatever folder one happens to be in."""
-    try:
+    with checks.extra("an environment of MuJoCo", "mujoco"):
         import mujoco
-    except ImportError:
-        raise ImportError("MuJoCo is not installed: pip install 'kscore[mujoco]'") from None
     mujoco.set_mju_user_warning(logging.getLogger("mujoco").info)
 
 

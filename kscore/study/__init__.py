@@ -6,11 +6,14 @@
 Nothing here draws or judges, and nothing needs torch before something has to be trained.
 """
 
-from kscore.study import outcomes
-from kscore.study.plan import part
-from kscore.study.records import frame
-from kscore.study.running import FailedRuns, record, recorded, run, runs
-from kscore.study.store import read
-from kscore.study.workers import processes
+from kscore import checks
+
+with checks.extra("kscore.study", "rl"):
+    from kscore.study import outcomes
+    from kscore.study.plan import part
+    from kscore.study.records import frame
+    from kscore.study.running import FailedRuns, record, recorded, run, runs
+    from kscore.study.store import read
+    from kscore.study.workers import processes
 
 __all__ = ["FailedRuns", "frame", "outcomes", "part", "processes", "read", "record", "recorded", "run", "runs"]

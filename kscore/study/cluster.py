@@ -70,7 +70,9 @@ def executor(address: str) -> Iterator[Executor]:
     try:
         import distributed  # noqa: F401 (here, because only who has a cluster needs it)
     except ImportError:
-        raise ValueError("a scheduler needs the cluster extra: pip install -e '.[cluster]'") from None
+        raise ValueError(
+            "a scheduler needs the extra 'cluster': pip install -c constraints.txt -e '.[cluster]'"
+        ) from None
     pool = _Cluster()
     thread = threading.Thread(target=lambda: asyncio.run(pool.serve(address)), daemon=True)
     thread.start()  # in which all waiting for the cluster is done: none of it keeps this process from ending

@@ -25,12 +25,10 @@ from kscore.normalizers import Normalizer, make
 from kscore.wrappers.scaling import Floats, Named, ReturnScale, RewardScaling
 from kscore.wrappers.states import described
 
-try:
+with checks.extra("kscore.wrappers.gymnasium", "gymnasium"):
     import gymnasium as gym
     from gymnasium.core import ActType, ObsType
     from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
-except ImportError as error:
-    raise checks.needs("kscore.wrappers.gymnasium", "Gymnasium", "gymnasium") from error
 
 if TYPE_CHECKING:
     Vectors = VectorWrapper[ObsType, ActType, ObsType, ActType, NDArray[Any]]
@@ -90,7 +88,12 @@ class _Scaled(gym.utils.RecordConstructorArgs):
                 checks.positive("clip_reward", clip_reward)
         if not (info_key is None or isinstance(info_key, str)):
             raise ValueError(f"info_key must be a text or None, got {info_key!r}")
-        settings = {"gamma": gamma, "epsilon": epsilon, "normalizer": _named(normalizer), "floor": floor}
+        settings: dict[str, Any] = {
+            "gamma": gamma,
+            "epsilon": epsilon,
+            "normalizer": _named(normalizer),
+            "floor": floor,
+        }
         gym.utils.RecordConstructorArgs.__init__(self, **settings, clip_reward=clip_reward, info_key=info_key)
         self.scaling = RewardScaling(normalizer, self._wrap(env), gamma, floor, epsilon)
         self.clip_reward, self.info_key = clip_reward, info_key
@@ -195,7 +198,7 @@ class NormalizeReward(_Scaled, Single):
         """Take a step, and scale its reward."""
         observation, reward, terminated, truncated, info = self.env.step(action)
         ended, idle = bool(terminated or truncated), np.ones(1, bool) if self._over else None
-        scaled = self._clipped(self.scaling.step([reward], [ended], idle)).item()
+        scaled = self._clipped(self.scaling.step([float(reward)], [ended], idle)).item()
         if ended and self.info_key is not None:
             info = {**info, self.info_key: self.return_rms.report()}
         self.raw_reward, self._over = reward, ended
@@ -230,7 +233,7 @@ class VectorNormalizeReward(_Scaled, Vectors):
     ) -> tuple[ObsType, dict[str, Any]]:
         """Reset all lanes, or those of `options["reset_mask"]`; episodes under way there are not learned from."""
         lanes = (options or {}).get("reset_mask", slice(None))  # looked at first: the environments take it out
-        begun = self.env.reset(seed=seed, options=options)
+        begun = self.env.reset(seed=seed, options=options)  # type: ignore[arg-type]  # a seed for each lane is allowed
         self.scaling.abandon(lanes)
         self._over[lanes] = False
         return begun

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ SMALLEST = 1 / checks.LARGEST  # nothing is divided by less: no reward becomes i
 NEGLIGIBLE = 1e-6  # a scale that is a smaller share of the returns is that of equal ones
 LEAST_LEFT = 0.5  # of the scale, after however many episodes in a row that paid nothing
 
-Named = str | Mapping[str, object] | Normalizer
+Named = str | Mapping[str, Any] | Normalizer
 """A normalizer by its name, by its name and options, {"name": ..., ...}, or itself."""
 
 Floats = NDArray[np.float64]
@@ -23,7 +24,7 @@ Floats = NDArray[np.float64]
 _SIZES, _PLACES = ("scale", "largest"), ("first", "centre", "mean")  # numbers in a state, and those of any sign
 
 
-def make_normalizer(normalizer: Named, **usual: object) -> Normalizer:
+def make_normalizer(normalizer: Named, **usual: Any) -> Normalizer:
     """Return the normalizer that is meant; `usual` are options that hold where none are given.
 
     A Normalizer is copied, so that one that is given twice does not learn twice.
@@ -171,7 +172,7 @@ class ReturnScale:
             "steps": self.steps,
         }
 
-    def load_state_dict(self, state: Mapping[str, object]) -> None:
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from what another one with the same settings has learned; a bad state changes nothing."""
         state = checked_state(state, self.state_dict())
         count, steps = (checks.whole(f"state[{name!r}]", state[name], low=0) for name in ("count", "steps"))

@@ -38,13 +38,11 @@ from kscore.wrappers.sb3_buffers import (
 from kscore.wrappers.scaling import Floats, Named, ReturnScale, RewardScaling
 from kscore.wrappers.states import VERSION, checked_state, read_state, write_state
 
-try:
+with checks.extra("kscore.wrappers.sb3", "sb3"):
     from stable_baselines3.common.callbacks import BaseCallback
     from stable_baselines3.common.running_mean_std import RunningMeanStd
     from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper, VecNormalize
     from stable_baselines3.common.vec_env.base_vec_env import VecEnvStepReturn
-except ImportError as error:
-    raise checks.needs("kscore.wrappers.sb3", "Stable-Baselines3", "sb3") from error
 
 __all__ = ["KeepScores", "LogScale", "NormalizedDictRolloutBuffer", "NormalizedRolloutBuffer", "VecKScore"]
 
@@ -94,7 +92,7 @@ class VecKScore(VecNormalize):
         self._scaling.known = known
         self._scaling.abandon()
 
-    @property
+    @property  # type: ignore[override]
     def ret_rms(self) -> ReturnScale:
         """What is known of returns; what another VecKScore has learned can take its place."""
         return self._scaling.known
@@ -273,9 +271,10 @@ class LogScale(BaseCallback):
         self._watched: dict[str, ReturnScale | NormalizedBuffer] = {}
         if env is not None:
             self._watched["kscore"] = env.ret_rms
-            if env.gamma != self.model.gamma:
+            gamma = getattr(self.model, "gamma", env.gamma)
+            if env.gamma != gamma:
                 warnings.warn(
-                    f"gamma must be the same in VecKScore and in the model, got {env.gamma} and {self.model.gamma}: "
+                    f"gamma must be the same in VecKScore and in the model, got {env.gamma} and {gamma}: "
                     "rewards are scaled to returns of another size than those that are learned",
                     stacklevel=3,
                 )

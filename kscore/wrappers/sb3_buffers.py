@@ -4,26 +4,30 @@ import math
 import warnings
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from kscore import checks
-from kscore.normalizers import Normalizer, Symlog
+from kscore.normalizers import Symlog
 from kscore.normalizers.base import symexp
 from kscore.wrappers.scaling import Named, make_normalizer
 from kscore.wrappers.states import VERSION, checked_state, described
 
-try:
+with checks.extra("kscore.wrappers.sb3", "sb3"):
     import torch
     from gymnasium import spaces
     from stable_baselines3.common.buffers import DictRolloutBuffer, RolloutBuffer
     from stable_baselines3.common.callbacks import BaseCallback
-except ImportError as error:
-    raise checks.needs("kscore.wrappers.sb3", "Stable-Baselines3", "sb3") from error
 
 
-class NormalizedBuffer:
+if TYPE_CHECKING:
+    _Base = RolloutBuffer
+else:
+    _Base = object  # what it extends is one buffer or the other
+
+
+class NormalizedBuffer(_Base):
     """What the buffers share, for observations that are arrays and for those that are dicts.
 
     `normalizer` and `advantage_normalizer` are names, dicts of a name and options, Normalizers, or None. A Normalizer
@@ -36,8 +40,8 @@ class NormalizedBuffer:
     def __init__(
         self,
         buffer_size: int,
-        observation_space: spaces.Space,
-        action_space: spaces.Space,
+        observation_space: spaces.Space[Any],
+        action_space: spaces.Space[Any],
         device: torch.device | str = "auto",
         gae_lambda: float = 1,
         gamma: float = 0.99,
@@ -114,7 +118,7 @@ class NormalizedBuffer:
             for piece in self._pieces():
                 self.advantages[piece] = self.advantage_normalizer(self.advantages[piece])
 
-    def _pieces(self) -> Iterator[tuple]:
+    def _pieces(self) -> Iterator[tuple[Any, Any]]:
         """Yield where each series stands in an array of (steps, lanes): lane after lane, its episodes in order."""
         steps, lanes = self.episode_starts.shape
         if self.by == "rollout":
@@ -126,7 +130,8 @@ class NormalizedBuffer:
                 yield slice(start, stop), lane
 
     def _score(self, returns: np.ndarray) -> np.ndarray:
-        normalizer: Normalizer = self.normalizer
+        normalizer = self.normalizer
+        assert normalizer is not None  # for type checkers: nobody asks otherwise
         centre, scale = normalizer.recall(returns) if normalizer.frozen else normalizer.learn(returns)
         self.count += 1
         if not isinstance(normalizer, Symlog):
@@ -169,13 +174,13 @@ class NormalizedBuffer:
         count = checks.whole("state['count']", state["count"], low=0)
         centre = checks.number("state['centre']", state["centre"])
         scale = checks.positive("state['scale']", state["scale"])
-        for load in (lambda one, own: deepcopy(one).load_state_dict(own), lambda one, own: one.load_state_dict(own)):
-            for name in ("normalizer", "advantage_normalizer"):  # all on copies first
-                one, own = getattr(self, name), state[name]
-                if (one is None) != (own is None):
-                    raise ValueError(f"state[{name!r}] must be that of {one!r:.100}, got {own!r:.200}")
-                if one is not None:
-                    load(one, own)
+        new = {name: deepcopy(getattr(self, name)) for name in ("normalizer", "advantage_normalizer")}
+        for name, one in new.items():
+            if (one is None) != (state[name] is None):
+                raise ValueError(f"state[{name!r}] must be that of {one!r:.100}, got {state[name]!r:.200}")
+            if one is not None:
+                one.load_state_dict(state[name])
+        self.normalizer, self.advantage_normalizer = new.values()
         self.centre, self.scale, self.count = centre, scale, count
 
 
@@ -197,7 +202,7 @@ class NormalizedRolloutBuffer(NormalizedBuffer, RolloutBuffer):
     """
 
 
-class NormalizedDictRolloutBuffer(NormalizedBuffer, DictRolloutBuffer):
+class NormalizedDictRolloutBuffer(NormalizedBuffer, DictRolloutBuffer):  # type: ignore[misc]
     """The same for environments whose observations are dicts.
 
     >>> space = spaces.Dict({"position": spaces.Box(-1, 1, (2,))})
@@ -222,12 +227,12 @@ class KeepScores(BaseCallback):
     """
 
     def _on_training_start(self) -> None:
-        self._buffer = getattr(self.model, "rollout_buffer", None)
-        if not isinstance(self._buffer, NormalizedBuffer):
+        buffer = getattr(self.model, "rollout_buffer", None)
+        if not isinstance(buffer, NormalizedBuffer):
             raise ValueError(
-                "KeepScores must be used with a rollout_buffer_class that normalizes, got "
-                f"{type(self._buffer).__name__}"
+                f"KeepScores must be used with a rollout_buffer_class that normalizes, got {type(buffer).__name__}"
             )
+        self._buffer = buffer
 
     def _on_step(self) -> bool:
         ends = zip(self.locals["dones"], self.locals["infos"], strict=True)
@@ -235,10 +240,11 @@ class KeepScores(BaseCallback):
             bool(done) and info.get("TimeLimit.truncated", False) and info.get("terminal_observation") is not None
             for done, info in ends
         ]
-        self._buffer.expect(self.locals["rewards"], cut)
+        self._buffer.expect(self.locals["rewards"], np.array(cut, bool))
         return True
 
     def _on_rollout_end(self) -> None:
-        self.model.rollout_scores = self._buffer.state_dict()
-        made_with = self.model.rollout_buffer_kwargs  # another model may have been given the same dict
-        self.model.rollout_buffer_kwargs = {**made_with, "state": self.model.rollout_scores}
+        model: Any = self.model
+        model.rollout_scores = self._buffer.state_dict()
+        made_with = model.rollout_buffer_kwargs  # another model may have been given the same dict
+        model.rollout_buffer_kwargs = {**made_with, "state": model.rollout_scores}

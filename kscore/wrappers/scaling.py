@@ -14,6 +14,7 @@ episode is worth, and so the task (chapter 15); the centre is left to the critic
 
 import os
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -98,8 +99,9 @@ class RewardScaling:
 
         The next step is the first of another episode there.
         """
+        wanted: Any = ... if lanes is None else lanes
         try:
-            dropped = np.atleast_1d(np.arange(self.lanes)[... if lanes is None else lanes])
+            dropped = np.atleast_1d(np.arange(self.lanes)[wanted])
         except IndexError:
             raise ValueError(
                 f"lanes must be numbers from 0 to {self.lanes - 1}, or a mask of {self.lanes}, got {lanes!r}"

@@ -5,6 +5,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from kscore.normalizers import NORMALIZERS, Normalizer
 VERSION = 1  # of the states of wrappers; another one is refused
 
 
-def described(normalizer: Normalizer) -> dict[str, object]:
+def described(normalizer: Normalizer) -> dict[str, Any]:
     """Return the name of a normalizer with every option that it has, as plain values: what it was made with.
 
     >>> from kscore.normalizers import make
@@ -27,7 +28,7 @@ def described(normalizer: Normalizer) -> dict[str, object]:
     return {"name": name} | {option: np.asarray(getattr(normalizer, option)).tolist() for option in options}
 
 
-def checked_state(state: object, own: Mapping[str, object]) -> dict[str, object]:
+def checked_state(state: object, own: Mapping[str, Any]) -> dict[str, Any]:
     """Return a state if it has the keys, the version and the settings of one's own; else say what differs."""
     if not isinstance(state, Mapping) or set(state) != set(own):
         raise ValueError(f"state must have the keys {sorted(own)}, got {state!r:.200}")
@@ -50,10 +51,10 @@ def write_state(path: str | os.PathLike[str], state: Mapping[str, object]) -> No
         draft.write_text(json.dumps(state, allow_nan=False), encoding="utf-8")
 
 
-def read_state(path: str | os.PathLike[str]) -> Mapping[str, object]:
+def read_state(path: str | os.PathLike[str]) -> Mapping[str, Any]:
     """Return what is in a file of JSON; nothing in it is run or imported."""
     try:
-        state: Mapping[str, object] = json.loads(Path(path).read_text(encoding="utf-8"))
+        state: Mapping[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:  # no JSON, or no text
         raise ValueError(f"path must name a file that was saved by a wrapper, got {str(path)!r}: {error}") from None
     return state
