@@ -1,4 +1,4 @@
-"""How far long work is: a bar in a terminal, a line now and then elsewhere, and a note for whoever supervises.
+"""How far long work is: a bar in a terminal or a notebook, a line now and then elsewhere, a note for a supervisor.
 
 A kernel that executes a chapter is told by KSCORE_PROGRESS where to leave the note; `kscore run` reads it there.
 """
@@ -29,7 +29,7 @@ def of(total: int, unit: str, doing: str, told: bool = True) -> Iterator[Callabl
         with tqdm(total=total, desc=doing, unit=unit, smoothing=0, mininterval=1) as bar:
             yield bar.update
     else:
-        lines = _Lines(total, unit, doing)
+        lines = (_Bar if _in_a_notebook() else _Lines)(total, unit, doing)
         try:
             yield lines.done
         finally:
@@ -82,6 +82,10 @@ class _Lines:
     def __init__(self, total: int, unit: str, doing: str) -> None:
         self.total, self.unit, self.doing, self.count = total, unit, doing, 0
         self.start = self.last = time.monotonic()
+        self.tell()
+
+    def tell(self) -> None:
+        """Say it, and leave it as a note."""
         say(self.words())
 
     def done(self) -> None:
@@ -91,7 +95,7 @@ class _Lines:
         _leave_note(self.words())
         if now - self.last >= OFTEN and self.count < self.total:
             self.last = now
-            say(self.words())
+            self.tell()
 
     def words(self) -> str:
         """Return in words how far it is, and how long it will take if it goes on like this."""
@@ -100,6 +104,39 @@ class _Lines:
             return said
         left = (time.monotonic() - self.start) / self.count * (self.total - self.count)
         return f"{said}, {duration(left)} left"
+
+
+def _in_a_notebook() -> bool:
+    ipython = sys.modules.get("IPython")
+    return hasattr(ipython and ipython.get_ipython(), "kernel")
+
+
+class _Bar(_Lines):
+    """A bar below the cell of a notebook, which in the end is a sentence."""
+
+    MOMENT = 0.2  # seconds between two looks of the bar
+
+    def __init__(self, total: int, unit: str, doing: str) -> None:
+        from IPython.display import display
+
+        self.handle = display({"text/plain": doing}, raw=True, display_id=True)
+        super().__init__(total, unit, doing)
+
+    def done(self) -> None:
+        """Count one more."""
+        self.count += 1
+        now = time.monotonic()
+        if now - self.last >= self.MOMENT or self.count == self.total:
+            self.last = now
+            self.tell()
+
+    def tell(self) -> None:
+        """Leave the note, and draw the bar as it is now."""
+        words = self.words() if self.count < self.total else f"{self.doing}: all of {self.total} {self.unit}s"
+        bar = f'<progress value="{self.count}" max="{self.total}" aria-label="{self.doing}"></progress> '
+        _leave_note(self.words())
+        shown = {"text/plain": words} | ({"text/html": bar + words} if self.count < self.total else {})
+        self.handle.update(shown, raw=True)
 
 
 def duration(seconds: float) -> str:

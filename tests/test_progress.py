@@ -246,3 +246,51 @@ def test_a_terminal_that_goes_away_does_not_fail_the_work(when):
     os.close(ours)
     out, _ = process.communicate("\n", timeout=60)
     assert (process.returncode, out) == (0, "all done\n")
+
+
+# In a notebook
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """What a kernel's display was given, one look after the other."""
+    looks = []
+
+    class Handle:
+        def update(self, data, raw):
+            looks.append(data)
+
+    def display(data, raw, display_id):
+        looks.append(data)
+        return Handle()
+
+    monkeypatch.setattr("IPython.display.display", display)
+    monkeypatch.setattr("IPython.get_ipython", lambda: type("Shell", (), {"kernel": None}))
+    return looks
+
+
+def test_a_notebook_has_a_bar_that_ends_as_a_sentence(shown, note, capsys, monkeypatch):
+    monkeypatch.setattr(progress._Bar, "MOMENT", 0.0)
+    with progress.of(2, "run", "training") as done:
+        assert shown[-1]["text/plain"] == "training: 0 of 2 runs"
+        assert '<progress value="0" max="2" aria-label="training">' in shown[-1]["text/html"]
+        done()
+        assert '<progress value="1" max="2"' in shown[-1]["text/html"]
+        assert json.loads(note.read_text()) == shown[-1]["text/plain"]
+        done()
+    assert shown[-1] == {"text/plain": "training: all of 2 runs"} and len(shown) == 4
+    assert not capsys.readouterr().err and json.loads(note.read_text()) is None
+
+
+def test_a_bar_is_drawn_anew_now_and_then_and_at_the_end(shown):
+    with progress.of(100, "run", "training") as done:
+        for _ in range(100):
+            done()
+    assert len(shown) < 10 and shown[-1] == {"text/plain": "training: all of 100 runs"}
+
+
+def test_ipython_without_a_kernel_is_no_notebook(shown, monkeypatch, capsys):
+    monkeypatch.setattr("IPython.get_ipython", lambda: None)
+    with progress.of(2, "run", "training"):
+        pass
+    assert not shown and capsys.readouterr().err

@@ -13,6 +13,7 @@ import warnings
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 
+import numpy as np
 import psutil
 import pytest
 import small_runs
@@ -203,6 +204,30 @@ def test_the_largest_seed_can_be_trained_and_read_back(store):
     assert list(study.recorded(ARMS, [2**63 - 1], store).seed) == [2**63 - 1] * 2
 
 
+# Training from nothing
+
+
+def test_what_is_trained_from_nothing_is_the_same_and_is_kept_nowhere(store, whole, monkeypatch):
+    store.write_bytes(b"".join(whole))
+    executor = InProcess()
+    fresh, recorded = study.anew(ARMS, SEEDS, executor, progress=False), study.run(ARMS, SEEDS, store, Executor())
+    assert sorted(executor.trained) == keys() and store.read_bytes() == b"".join(whole)
+    assert study.same(fresh, recorded).all() and list(fresh.arm) == list(recorded.arm)
+
+
+@pytest.mark.parametrize("name", ["train_returns", "eval_returns"])
+def test_a_run_is_not_the_same_if_one_return_differs_in_the_last_digit(store, whole, name):
+    store.write_bytes(b"".join(whole))
+    runs = study.run(ARMS, SEEDS, store, Executor())
+    other = study.run(ARMS, SEEDS, store, Executor())
+    other.at[1, name] = np.nextafter(other.at[1, name], np.inf)
+    assert list(study.same(runs, other)) == [True, False, *[True] * (len(runs) - 2)]
+    other.at[1, name] = runs.at[1, name][:-1]
+    assert study.same(runs, other).sum() == len(runs) - 1
+    shuffled = runs.sample(frac=1, random_state=0)
+    assert study.same(shuffled, runs).all()
+
+
 # Processes
 
 
@@ -296,6 +321,7 @@ def test_processes_that_stay_end_with_the_one_that_has_them(store, descendants, 
         timeout=PATIENCE,
         env=os.environ | {"PYTHONPATH": os.path.dirname(__file__)},
     )
+    assert not done.stderr or how == "killed"
     assert done.stdout == "done\n" and done.returncode == (0 if how == "ended" else -signal.SIGKILL)
     assert eventually(lambda: not descendants())
 

@@ -12,8 +12,21 @@ with checks.extra("kscore.study", "rl"):
     from kscore.study import outcomes
     from kscore.study.plan import part
     from kscore.study.records import frame
-    from kscore.study.running import FailedRuns, record, recorded, run, runs
+    from kscore.study.running import FailedRuns, anew, record, recorded, run, runs, same
     from kscore.study.store import read
     from kscore.study.workers import processes
 
-__all__ = ["FailedRuns", "frame", "outcomes", "part", "processes", "read", "record", "recorded", "run", "runs"]
+__all__ = [
+    "FailedRuns",
+    "anew",
+    "frame",
+    "outcomes",
+    "part",
+    "processes",
+    "read",
+    "record",
+    "recorded",
+    "run",
+    "runs",
+    "same",
+]

@@ -4,10 +4,12 @@
 >>> study.runs(plan.part("cartpole_ppo"))
 """
 
+import tempfile
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Executor
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from kscore import checks, journal
@@ -59,6 +61,25 @@ def runs(
     beside = [ARCHIVE / part.file] if archive else []
     own = stores.check_own(stores.check_folder(store) / part.file)
     return _filled(part.configs, part.seeds, own, executor, beside, progress, retry_failed, part.columns)
+
+
+def anew(
+    configs: Configs, seeds: Iterable[int], executor: Executor | None = None, *, progress: bool = True
+) -> pd.DataFrame:
+    """Train configs × seeds from nothing, whatever is recorded of them, and keep nothing but the frame."""
+    with tempfile.TemporaryDirectory() as folder:
+        return run(configs, seeds, Path(folder) / "runs.jsonl", executor, progress=progress)
+
+
+def same(runs: pd.DataFrame, others: pd.DataFrame) -> pd.Series:
+    """Say of each run whether all returns of its arm and seed among some others are the same, to the last digit."""
+    there = {(row.arm, row.seed): row for row in others.itertuples()}
+
+    def is_same(row: pd.Series) -> bool:
+        other = there[row.arm, row.seed]
+        return all(np.array_equal(row[name], getattr(other, name)) for name in ("train_returns", "eval_returns"))
+
+    return runs.apply(is_same, axis=1)
 
 
 def record(part: Part, executor: Executor | None = None, *, retry_failed: bool = False) -> pd.DataFrame:

@@ -1,5 +1,6 @@
 """Who trains: processes of this machine, or a Dask cluster; and how far they are."""
 
+import atexit
 import multiprocessing
 import os
 import signal
@@ -98,6 +99,7 @@ class _Staying:
 
 
 _staying = _Staying()
+atexit.register(lambda: _staying.held.close())
 
 
 @contextmanager
