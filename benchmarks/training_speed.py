@@ -3,12 +3,14 @@
     python benchmarks/training_speed.py                 # the table
     python benchmarks/training_speed.py --seeds 5       # more runs a row
 
-On a shared machine speed wanders by a factor of two within seconds. So raw stepping (`gym.make(env)`, random actions
-drawn beforehand, resets included) and training take turns after every episode, and the ratio of their totals is
-reported. Steps are environment steps of training and evaluation together. The plain loop is the released one: torch is
-called for every action, the environment keeps gymnasium's wrappers. Stable-Baselines3's PPO, if it is installed, runs
-with its own default settings (one environment, 2,048 steps an update, 10 epochs of minibatches of 64), not evaluated:
-another amount of learning a step, so its ratio says how long a step takes there, not which code is better.
+On a shared machine speed wanders by a factor of two within seconds. So processor time is measured, raw stepping
+(`gym.make(env)`, random actions drawn beforehand, resets included) and training take turns after every episode, and the
+ratio of their totals is reported. Steps are environment steps of training and evaluation together. The column "loop"
+says who plays the episodes: compiled code, which is compiled before anything is measured, or the plain loop of
+`kscore.rl.environments`. "x plain" compares with the released way: torch is called for every action, the environment
+keeps gymnasium's wrappers. Stable-Baselines3's PPO, if it is installed, runs with its own default settings (one
+environment, 2,048 steps an update, 10 epochs of minibatches of 64), not evaluated: another amount of learning a step,
+so its ratio says how long a step takes there, not which code is better.
 """
 
 import os
@@ -27,11 +29,14 @@ import torch.nn.functional as F
 from torch import nn
 
 from kscore import normalizers
-from kscore.rl import RunConfig, train
+from kscore.rl import RunConfig, compiled, train
+from kscore.rl.training import why_plain
 
 ROWS = [  # environment, algorithm, episodes at most, times raw stepping, times the plain loop
-    ("CartPole-v1", "actor_critic", 500, 0.50, 12),
-    ("CartPole-v1", "ppo", 500, 0.33, 8),
+    ("CartPole-v1", "reinforce", 500, 2.5, None),
+    ("CartPole-v1", "actor_critic", 500, 2.5, 50),
+    ("CartPole-v1", "gae", 500, 2.5, None),
+    ("CartPole-v1", "ppo", 500, 0.8, 15),
     ("LunarLander-v3", "actor_critic", 60, 0.60, None),
     ("LunarLander-v3", "ppo", 60, 0.45, None),
     ("Pendulum-v1", "actor_critic", 200, 0.50, None),
@@ -55,12 +60,12 @@ class RawStepping:
 
     def run(self, steps: int = 500) -> None:
         actions = self.draw(steps)
-        start = time.perf_counter()
+        start = time.thread_time()
         for action in actions:
             _, _, terminated, truncated, _ = self.env.step(action)
             if terminated or truncated:
                 self.env.reset()
-        self.seconds += time.perf_counter() - start
+        self.seconds += time.thread_time() - start
         self.steps += steps
 
     def draw(self, steps: int) -> np.ndarray:
@@ -79,16 +84,16 @@ class Turns:
     """A `progress` that lets raw stepping take its turn after every episode, and keeps its time apart."""
 
     def __init__(self, raw: RawStepping) -> None:
-        self.raw, self.start, self.paused = raw, time.perf_counter(), 0.0
+        self.raw, self.start, self.paused = raw, time.thread_time(), 0.0
 
     def __call__(self, *_: object) -> None:
-        pause, raw_seconds = time.perf_counter(), 0.0
+        pause, raw_seconds = time.thread_time(), 0.0
         share = RAW_SHARE * (pause - self.start)
         while raw_seconds < share:
             before = self.raw.seconds
             self.raw.run()
             raw_seconds += self.raw.seconds - before
-        self.start = time.perf_counter()
+        self.start = time.thread_time()
         self.paused += self.start - pause
 
 
@@ -98,13 +103,13 @@ def measure(config: RunConfig, seeds: range, run=train) -> tuple[float, RawStepp
     for seed in seeds:
         turns = Turns(raw)
         records.append(run(config, seed, turns))
-        seconds += records[-1]["seconds"] - turns.paused
+        seconds += records[-1]["cpu_seconds"] - turns.paused
     return sum(record["steps"] for record in records) / seconds, raw, records
 
 
 def plain_train(config: RunConfig, seed: int, progress) -> dict:
     """Train on CartPole the plain way, with z-scored returns: actor-critic or PPO, some episodes of each."""
-    start = time.perf_counter()
+    start = time.thread_time()
     torch.manual_seed(seed)
     env, evaluation = gym.make(config.env), gym.make(config.env)
     env.reset(seed=seed)
@@ -133,7 +138,7 @@ def plain_train(config: RunConfig, seed: int, progress) -> dict:
                            + F.smooth_l1_loss(critic(observations).squeeze(-1), returns))
         steps += len(rewards) + plain_evaluation(evaluation, actor)
         progress(None, None)
-    return {"steps": steps, "seconds": time.perf_counter() - start}
+    return {"steps": steps, "cpu_seconds": time.thread_time() - start}
 
 
 def plain_network(config: RunConfig, inputs: int, outputs: int) -> nn.Module:
@@ -187,9 +192,9 @@ def stable_baselines(env: str, steps: int = 4096) -> tuple[float, RawStepping] |
     raw, model = RawStepping(env), PPO("MlpPolicy", env, device="cpu", seed=0)
     seconds = 0.0
     for _ in range(steps // model.n_steps):
-        start = time.perf_counter()
+        start = time.thread_time()
         model.learn(model.n_steps, reset_num_timesteps=False)
-        seconds += time.perf_counter() - start
+        seconds += time.thread_time() - start
         raw.run(5000)
     return steps / seconds, raw
 
@@ -203,16 +208,16 @@ def kscore_share(config: RunConfig, seeds: range) -> float:
 
         def call(returns):
             nonlocal inside
-            start = time.perf_counter()
+            start = time.thread_time()
             scores = normalizer(returns)
-            inside += time.perf_counter() - start
+            inside += time.thread_time() - start
             return scores
 
         return call if options["name"] == "kscore" else normalizer
 
     normalizers.make = lambda name, **options: timed(name=name, **options)
     try:
-        total = sum(train(config, seed)["seconds"] for seed in seeds)
+        total = sum(train(config, seed)["cpu_seconds"] for seed in seeds)
     finally:
         normalizers.make = make
     return inside / total
@@ -225,12 +230,14 @@ def main() -> None:
     options = parser.parse_args()
     seeds = range(options.seeds)
     torch.set_num_threads(1)
-    print(f"{'work':30} {'runs':>4} {'steps':>8} {'steps/s':>8} {'x raw':>6} {'want':>5} {'x plain':>8} {'want':>5}"
-          f" {'K-Score share':>13} {'peak MB':>8}")
+    compiled.expect(compiled.ENOUGH * compiled.EARLY)
+    print(f"{'work':30} {'loop':8} {'runs':>4} {'steps':>8} {'steps/s':>8} {'x raw':>6} {'want':>5}"
+          f" {'x plain':>8} {'want':>5} {'K-Score share':>13} {'peak MB':>8}")
     for env, algorithm, cap, want_raw, want_plain in ROWS:
         if options.only not in f"{env} {algorithm}":
             continue
         config = dataclasses.replace(RunConfig.preset(env, algorithm), max_episodes=cap)
+        loop = "plain" if why_plain(config) else "compiled"
         speed, raw, records = measure(config, seeds)
         ratio, plain = speed / raw.speed, ""
         if want_plain:
@@ -240,7 +247,7 @@ def main() -> None:
         share = kscore_share(dataclasses.replace(config, normalizer=KSCORE), seeds)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         steps = sum(record["steps"] for record in records)
-        print(f"{env + ' ' + algorithm:30} {len(records):4} {steps:8} {speed:8.0f} {ratio:6.2f} {want_raw:5}"
+        print(f"{env + ' ' + algorithm:30} {loop:8} {len(records):4} {steps:8} {speed:8.0f} {ratio:6.2f} {want_raw:5}"
               f" {plain:>8} {want_plain or '':>5} {share:13.2%} {peak:8.0f}", flush=True)
     for env in ("CartPole-v1", "LunarLander-v3"):
         measured = stable_baselines(env) if options.only in f"{env} sb3" else ()
@@ -249,7 +256,8 @@ def main() -> None:
             break
         if measured:
             speed, raw = measured
-            print(f"{env + ' ppo of SB3':30} {1:4} {4096:8} {speed:8.0f} {speed / raw.speed:6.2f}", flush=True)
+            print(f"{env + ' ppo of SB3':30} {'its own':8} {1:4} {4096:8} {speed:8.0f} {speed / raw.speed:6.2f}",
+                  flush=True)
 
 
 if __name__ == "__main__":
