@@ -234,9 +234,9 @@ def judged(cell):
 def test_a_chapter_runs_to_its_end_and_tells_right_answers_from_wrong_ones(path, tmp_path, subtests):
     chapter, given = notebooks.read(path), quick(path, tmp_path)
     (tmp_path / "assembled").mkdir()
-    task = Task(tmp_path / "assembled" / path.name, tmp_path / path.name, given)
+    task = Task(tmp_path / "assembled" / path.name, tmp_path / "out" / path.name, given)
     task.source.write_text(json.dumps(attempted(chapter)))
-    (outcome,) = runner.run([task], tmp_path)
+    (outcome,) = runner.run([task], tmp_path / "out")
     assert outcome.status == "ok", (outcome.cell, outcome.error)
     cells = notebooks.cells(task.target)
     trials = {cell["metadata"]["trial"]: cell for cell in cells if "trial" in cell["metadata"]}
