@@ -5,10 +5,15 @@ of its own, for the reader to pass over.
 """
 
 import fcntl
+import hashlib
 import json
 import os
+import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from kscore.project import shown
 
 
 def file(path: Path, name: str) -> Path:
@@ -16,6 +21,20 @@ def file(path: Path, name: str) -> Path:
     if path.exists() and not path.is_file():
         raise ValueError(f"{name} must be a file of JSON lines, got {path}, which is none")
     return path
+
+
+@contextmanager
+def alone(path: Path, tell: Callable[[str], None]) -> Iterator[None]:
+    """Keep others on this machine from working for the same file meanwhile: they wait, and tell so."""
+    folder = Path(tempfile.gettempdir()) / f"kscore-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    with (folder / hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:32]).open("ab") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            tell(f"waiting for another process, which is at work for {shown(path)}")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def prepare(path: Path) -> None:

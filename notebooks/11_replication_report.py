@@ -55,8 +55,8 @@ import pandas as pd
 from IPython.display import Markdown
 
 from kscore import analysis, chapters, figures, normalizers, study
-from kscore.analysis import claims, contest, stats, verdicts
-from kscore.labs import multiverse
+from kscore.analysis import claims, stats, verdicts
+from kscore.labs import contest, multiverse
 from kscore.project import DATA
 from kscore.rl import algorithms, train
 from kscore.study import plan

@@ -58,7 +58,8 @@ from IPython.display import Markdown
 from scipy import stats as distributions
 
 from kscore import analysis, chapters, figures, filters, study
-from kscore.analysis import contest, stats
+from kscore.analysis import stats
+from kscore.labs import contest
 from kscore.project import ARCHIVE
 from kscore.rl import train
 from kscore.study import plan

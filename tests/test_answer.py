@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 from kscore import analysis, chapters, normalizers, study
-from kscore.analysis import contest
 from kscore.chapters import pages
 from kscore.figures import SPOKEN
+from kscore.labs import contest
 from kscore.labs.shifts import after_shift
 from kscore.project import NOTEBOOKS, ROOT
 from kscore.rl import RunConfig

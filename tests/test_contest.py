@@ -6,9 +6,10 @@ import pytest
 from small_runs import close, record
 
 from kscore import study
-from kscore.analysis import contest, stats
-from kscore.analysis.contest import Setting
+from kscore.analysis import stats
 from kscore.analysis.stats import Times
+from kscore.labs import contest
+from kscore.labs.contest import Setting
 from kscore.study import plan
 
 CAP = 100

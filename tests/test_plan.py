@@ -17,8 +17,8 @@ import orjson
 import pytest
 
 from kscore import analysis, study
-from kscore.analysis import contest
 from kscore.analysis.claims import Pairing
+from kscore.labs import contest
 from kscore.normalizers import KScore, spelled_out
 from kscore.project import ARCHIVE, DATA, NOTEBOOKS, ROOT
 from kscore.rl import PROTOCOL_VERSION, RunConfig, train

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pandas as pd
@@ -122,3 +123,22 @@ def test_a_lab_goes_on_with_a_file_of_its_kind_and_leaves_others_alone(path, mon
 def test_one_file_is_enough():
     with pytest.raises(ValueError, match="^one file may be named, got a b$"):
         recording.place(DATA / "sums.jsonl", ["a", "b"])
+
+
+def test_two_recorders_of_the_same_train_everything_once(path):
+    trained, others = [], []
+
+    def train(setting, seed):
+        trained.append((setting, seed))
+        if not others:
+            others.append(
+                threading.Thread(target=recording.record, args=(path, PLANNED, train), kwargs={"executor": pool})
+            )
+            others[0].start()
+            others[0].join(0.3)
+        return {"config": dataclasses.asdict(setting), "seed": seed}
+
+    with ThreadPoolExecutor(1) as pool:
+        recording.record(path, PLANNED, train, executor=pool)
+        others[0].join(60)
+    assert trained == PLANNED and len(recording.lines(path)) == 4

@@ -748,3 +748,51 @@ def test_the_archive_was_completed_with_the_defaults_of_that_time():
             option: value for option, value in FIRST[name].items() if option not in ("variant", "mode", "Q", "R")
         }
         assert all(options == expected for options in several)
+
+
+# What a record says of itself
+
+
+def nested(deep):
+    value = 1
+    for _ in range(deep):
+        value = [value]
+    return value
+
+
+def put(record, at, value):
+    if not at:
+        return value
+    return record | {at[0]: put(record[at[0]], at[1:], value)}
+
+
+@pytest.mark.parametrize(
+    ("at", "value"),
+    [
+        (["config", "normalizer", "name"], [":"]),
+        (["config", "normalizer", "name"], {":": 1}),
+        (["config", "normalizer"], {"name": "none", "deep": nested(300)}),
+        (["config", "hidden"], nested(300)),
+        (["config", "evaluate_every"], 0),
+        (["config", "evaluate_every"], "5"),
+        (["config", "max_episodes"], 1),
+        (["episodes"], 999_999),
+        (["episodes"], 2),
+        (["train_returns"], [1.0]),
+        (["steps"], 777),
+        (["train_steps"], 0),
+        (["solved"], True),
+        (["status"], "solved"),
+        (["solved_at", "training"], 4),
+        (["solved_at"], []),
+        (["seed"], [1]),
+    ],
+)
+def test_a_record_that_cannot_be_true_is_passed_over_and_hides_no_other(tmp_path, at, value):
+    good = [json.loads(line) for line in small_runs.lines()]
+    lines = [json.dumps(record) for record in (good[0], put(good[1], at, value), *good[2:])]
+    (tmp_path / "runs.jsonl").write_text("\n".join(lines))
+    contents = study.read(tmp_path / "runs.jsonl")
+    assert contents.damaged == 1 and len(contents.records) == len(good) - 1
+    with pytest.warns(UserWarning, match="1 damaged lines were passed over"):
+        assert len(study.store.held(tmp_path / "runs.jsonl")) == len(good) - 1

@@ -50,7 +50,6 @@ ROOMS = {
         "stats",
         "verdicts",
         "comparisons",
-        "contest",
         "claims",
     ],
     "figures": ["style", "tables", "charts"],

@@ -103,12 +103,12 @@ def test_a_run_that_is_asked_for_twice_is_trained_once(store):
 
 
 def test_the_own_store_has_the_last_word(store, whole):
-    other = json.loads(whole[0]) | {"steps": 777}
+    other = json.loads(whole[0]) | {"seconds": 777.0}
     beside = store.with_name("beside.jsonl")
     beside.write_bytes(b"".join(whole))
     store.write_text(json.dumps(other) + "\n")
     frame, trained = run(store, beside=[beside])
-    assert not trained and 777 in set(frame.steps)
+    assert not trained and 777 in set(frame.seconds)
 
 
 def test_a_study_says_how_much_is_missing(tmp_path, monkeypatch, capsys):
@@ -835,3 +835,41 @@ def test_spawned_processes_train_the_same_and_run_neither_the_calling_script_nor
     assert done.stdout == "6 chapter.py False\n"  # it still knows its own name, and who hands out needs no torch
     records = study.read(tmp_path / "runs.jsonl").records
     assert without_seconds(records) == without_seconds(map(Record.parse, whole))
+
+
+# Several at once
+
+
+class Meanwhile(InProcess):
+    """Trains here, and at its first run begins another study of the same, in a thread, which has to wait."""
+
+    def __init__(self, study):
+        super().__init__()
+        self.study, self.other = study, None
+
+    def _work(self, function, config, seed):
+        if self.other is None:
+            self.other = threading.Thread(target=self.study)
+            self.other.start()
+            self.other.join(0.3)
+            assert self.other.is_alive()
+        return super()._work(function, config, seed)
+
+
+@pytest.mark.usefixtures("root")
+@pytest.mark.parametrize("record", [False, True])
+def test_two_studies_of_the_same_train_everything_once(store, archive, part, record, capsys):
+    second, place = InProcess(), archive / part.file if record else store
+
+    def again(executor):
+        if record:
+            study.record(part, executor)
+        else:
+            run(store, executor=executor)
+
+    first = Meanwhile(lambda: again(second))
+    again(first)
+    first.other.join(60)
+    assert len(first.trained) == 6 and not second.trained and stored_keys(place) == keys()
+    assert len(place.read_bytes().splitlines()) == 6
+    assert "waiting for another process, which is at work for " in capsys.readouterr().err

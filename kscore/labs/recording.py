@@ -58,11 +58,16 @@ def record(
     A line says in `field` what its setting was, and in "seed" its seed. Without an `executor`, spawned processes, one
     a core, do the work.
     """
-    there = {_key(line[field], line["seed"]) for line in _whole(path)}
-    missing = [(setting, seed) for setting, seed in planned if _key(setting, seed) not in there]
     journal.prepare(path)
     lent = workers.processes() if executor is None else nullcontext(executor)
-    with progress.of(len(missing), "run", "recording") as done, lent as pool:
+    with journal.alone(path, progress.say), lent as pool:
+        there = {_key(line[field], line["seed"]) for line in _whole(path)}
+        missing = [(setting, seed) for setting, seed in planned if _key(setting, seed) not in there]
+        _fill(path, missing, train, pool)
+
+
+def _fill(path: Path, missing: list[tuple[object, int]], train: Callable[[object, int], dict], pool: Executor) -> None:
+    with progress.of(len(missing), "run", "recording") as done:
         for line in pool.map(train, *zip(*missing, strict=True)) if missing else ():
             journal.append(path, line)
             done()

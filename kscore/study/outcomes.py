@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 
 from kscore import checks, journal
+from kscore.progress import say
 from kscore.project import ARCHIVE, OUTCOMES
 from kscore.rl.config import RunConfig
 from kscore.study import store as stores
@@ -133,13 +134,14 @@ def record(part: Part, executor: Executor | None = None) -> pd.DataFrame:
     A run that the archive holds, in a part that this one builds on, is not trained again.
     """
     path, arms = file_of(part), {settings_of(config): (arm, config) for arm, config in part.configs.items()}
-    there, failed = held(path), []
-    missing = [(settings, seed) for seed in part.seeds for settings in arms if (settings, seed) not in there]
-    for made in _made(missing, arms, part, executor) if missing else ():
-        if made.status == "failed":
-            failed.append(made)
-        else:
-            journal.append_line(path, line(*arms[settings_of(made)], made), head=HEAD)
+    with journal.alone(path, say):
+        there, failed = held(path), []
+        missing = [(settings, seed) for seed in part.seeds for settings in arms if (settings, seed) not in there]
+        for made in _made(missing, arms, part, executor) if missing else ():
+            if made.status == "failed":
+                failed.append(made)
+            else:
+                journal.append_line(path, line(*arms[settings_of(made)], made), head=HEAD)
     check_failures(failed, path)
     return frame(part)
 

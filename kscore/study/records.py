@@ -82,7 +82,7 @@ class Record:
             return cls.of(record)
         except Unusable:
             raise
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise Unusable("damaged") from None
 
     @classmethod
@@ -101,9 +101,12 @@ class Record:
         checks.choice("status", record["status"], STATUSES)
         for criterion in CRITERIA:
             if record["solved_at"][criterion] is not None:
-                checks.whole("solved_at", record["solved_at"][criterion])
+                checks.whole("solved_at", record["solved_at"][criterion], high=record["episodes"])
         _check_settings(record["config"])
-        return cls(**values)
+        _check_agreement(record)
+        made = cls(**values)
+        _ = made.key  # what is nested too deep to have one is no record
+        return made
 
     @property
     def key(self) -> Key:
@@ -156,12 +159,26 @@ def _check_settings(config: dict) -> None:
     """Refuse settings that are not all there, and those of a normalizer or an environment that is not known here."""
     if not FIRST_SETTINGS <= set(config):
         raise ValueError(f"config must hold every setting, got none of {sorted(FIRST_SETTINGS - set(config))}")
-    checks.whole("max_episodes", config["max_episodes"])
+    for name in ("max_episodes", "evaluate_every"):
+        checks.whole(name, config[name])
+    checks.whole("episodes_per_update", config.get("episodes_per_update", LATER["episodes_per_update"]))
     for door in DOORS:
         if door == "normalizer" or config.get(door) is not None:
             _check_normalizer(config[door])
     if not _known_environment(config["env"]):
         raise Unusable("unknown", f"environment {config['env']!r}")
+
+
+def _check_agreement(record: dict) -> None:
+    """Refuse a record that says one thing in one place and another in another."""
+    episodes, most = record["episodes"], record["config"]["max_episodes"]
+    steps = record["train_steps"] + record["eval_steps"]
+    if len(record["train_returns"]) != episodes or episodes > min(most, record["train_steps"]):
+        raise ValueError(f"episodes must be as many as returns, and at most {most} and the steps, got {episodes}")
+    if record["steps"] != steps:
+        raise ValueError(f"steps must be {steps}, those of training and evaluation, got {record['steps']}")
+    if record["solved"] != (record["status"] == "solved"):
+        raise ValueError(f"solved must agree with the status {record['status']!r}, got {record['solved']}")
 
 
 def _check_normalizer(options: dict) -> None:

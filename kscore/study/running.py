@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from kscore import checks, journal
+from kscore.progress import say
 from kscore.project import ARCHIVE, located, shown
 from kscore.rl.config import RunConfig
 from kscore.study import store as stores
@@ -109,19 +110,28 @@ def _filled(
     columns: Mapping[object, Mapping[str, str]] | None = None,
 ) -> pd.DataFrame:
     arms, seeds = _named(configs), _seeds(seeds)
-    held, keys = stores.held(*beside, store), {name: settings_key(config) for name, config in arms.items()}
+    keys, place = {name: settings_key(config) for name, config in arms.items()}, located(store)
     wanted = {(keys[name], seed): (config, seed) for seed in seeds for name, config in arms.items()}
-    missing = [
-        run for name, run in wanted.items() if name not in held or (retry_failed and held[name].status == "failed")
-    ]
-    if missing:
-        journal.prepare(located(store))
-        for trained in workers.trained(missing, executor, progress):
-            stores.append(store, trained)
-            done = Record.of(trained)
-            held[done.key] = done
+
+    def missing() -> list[tuple[RunConfig, int]]:
+        again = {name for name, record in held.items() if retry_failed and record.status == "failed"}
+        return [run for name, run in wanted.items() if name not in held or name in again]
+
+    size, held = _size(place), stores.held(*beside, place)
+    if missing():
+        journal.prepare(place)
+        with journal.alone(place, say):
+            held = held if _size(place) == size else stores.held(*beside, place)  # another has been at work
+            for trained in workers.trained(missing(), executor, progress):
+                stores.append(place, trained)
+                done = Record.of(trained)
+                held[done.key] = done
     check_failures([held[name] for name in wanted], store)
     return frame({name: [held[own, seed] for seed in seeds] for name, own in keys.items()}, columns)
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
 
 
 class FailedRuns(RuntimeError):

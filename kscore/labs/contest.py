@@ -1,4 +1,4 @@
-"""A contest of arms in which each has its own setting: which one that is, how much it matters, and who comes first.
+"""A contest of arms, each at its own setting: which that is, how much it matters, who is first (chapters 11 and 17).
 
 The runs of a tuning grid have the columns `normalizer`, `rate` and `z_scored`: an arm, its learning rate, and whether
 advantages are z-scored. A *cell* is a learner on a task. Lower is better throughout: restricted means are numbers of
