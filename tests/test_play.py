@@ -204,6 +204,8 @@ def test_a_link_to_the_page_is_a_state_that_python_takes(link):
     [
         ({"name": "kscore"}, 4, (17, 0), 6),
         ({"name": "fading"}, 4, (7, 13), 18),
+        ({"name": "fading"}, 24, (10, 9), 18),
+        ({"name": "kscore", "Q": 1e-3, "R": 1e-1}, 4, (17, 0), 5),
         ({"name": "kscore", "Q": 1e-7}, 4, (12, 8), 15),
     ],
 )
