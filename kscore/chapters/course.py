@@ -104,8 +104,7 @@ def student(out: Path, patterns: Iterable[str] = (), keep: bool = False) -> list
             f"out must not hold work of others, but {worked_on[0]} was worked on, or is no student copy: "
             "move it away, name the other chapters, choose another folder, or --keep it"
         )
-    for path in worked_on:
-        del copies[path]
+    copies = {path: copy for path, copy in copies.items() if path not in worked_on}
     out.mkdir(parents=True, exist_ok=True)
     for path, copy in copies.items():
         with paths.whole(path) as draft:
