@@ -247,7 +247,7 @@ found = {name: analysis.compare(*row) for name, row in rows.items()}
 # %% tags=["hide-input"]
 def arrivals(frame: pd.DataFrame, *arms: str) -> str:
     """Return how many runs of each arm arrived, in words."""
-    counts = [analysis.times(frame, arm).arrived.sum() for arm in arms]
+    counts = analysis.arrived(frame, arms).values()
     return f"{' and '.join(map(str, counts))} of {seeds}"
 
 

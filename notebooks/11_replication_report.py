@@ -274,11 +274,9 @@ figures.verdicts(judged)
 # %% tags=["hide-input"]
 def arrivals(part: str, *arms: str) -> str:
     """Return how many runs of each of some arms arrived, in words."""
-    came = {arm: analysis.times(runs[part], arm).arrived for arm in arms}
-    return " and ".join(
-        f"{found.sum()} of {len(found)} ({figures.METHODS[arm]['label']})"
-        for arm, found in came.items()
-    )
+    of = runs[part].seed.nunique()
+    return " and ".join(f"{count} of {of} ({figures.METHODS[arm]['label']})"
+                        for arm, count in analysis.arrived(runs[part], arms).items())
 
 
 lander = analysis.by_criterion(

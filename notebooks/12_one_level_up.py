@@ -1009,13 +1009,8 @@ flights = [{title: analysis.survivals(frame, ["zscore", "running", lunar_form])
 figures.show(figures.survival_panels(flights, lander_episodes, height=3.0))
 
 # %% tags=["hide-input"]
-def arrivals(frame: pd.DataFrame) -> str:
-    """Return how many runs of each arm arrived, in words."""
-    return ", ".join(f"{figures.LOOKS[arm]['label']} {rows.evaluation_arrived.sum()}"
-                     for arm, rows in frame.groupby("arm", sort=False))
-
-
-landed = "; ".join(f"{title}: {arrivals(frame)}" for title, frame in flown.items())
+landed = "; ".join(f"{title}: {figures.counted(analysis.arrived(frame))}"
+                   for title, frame in flown.items())
 figures.caption(
     "The share of the runs that have not arrived yet, by evaluation returns. Arrived "
     f"before episode {lander_episodes:,}, of {lander_seeds} each: {landed}.",

@@ -95,7 +95,7 @@ def listed(some: Iterable[str]) -> str:
 
 def numbered(found: dict[str, object]) -> str:
     """Return a number for each arm, in words."""
-    return ", ".join(f"{spoken[arm]} {number}" for arm, number in found.items())
+    return figures.counted(found, spoken)
 
 # %% tags=["hide-input"]
 def of_contest(learner: str, arm: str) -> RunConfig:
@@ -557,16 +557,16 @@ in_units.rename(index=labels).style.format("{:.2g}").set_caption(
 # Who arrives in these units?
 
 # %% tags=["hide-input"]
-def arrivals(factor: float) -> pd.Series:
+def arrivals(factor: float) -> dict[str, int]:
     """Return how many runs of each arm arrive with rewards times a factor."""
     frame = (clean["actor_critic"] if factor == 1
              else under("actor_critic", "scale", f"scale {factor:g}"))
     frame = frame[frame.seed < first_seed + seeds]
-    return frame.groupby("arm").evaluation_arrived.sum()[in_units.index]
+    return analysis.arrived(frame, in_units.index)
 
 
 in_time = pd.DataFrame({f"times {factor:g}": arrivals(factor) for factor in factors})
-in_time.rename(index=labels).style.set_caption(
+in_time.rename(index=labels).rename_axis("arm").style.set_caption(
     f"Runs that arrive, of {seeds}, with the actor-critic")
 
 # %% [markdown]
@@ -890,8 +890,7 @@ figures.show(figures.survival_panels([way_back], back_cap,
 # %% tags=["hide-input"]
 def came_back(learner: str) -> dict[str, int]:
     """Return how many runs of each arm came back, the most first."""
-    frame = returned[learner]
-    count = {arm: int(frame[frame.arm == arm].evaluation_arrived.sum()) for arm in arms}
+    count = analysis.arrived(returned[learner], arms)
     return dict(sorted(count.items(), key=lambda pair: -pair[1]))
 
 
@@ -1103,16 +1102,16 @@ figures.show(figures.survival_panels([back_again], back_cap,
                                      time="episodes since the swap"))
 
 # %% tags=["hide-input"]
-came_again = {learner: frame.groupby("arm").evaluation_arrived.sum()[three]
+came_again = {learner: analysis.arrived(frame, three)
               for learner, frame in controlled.items()}
 figures.caption(
     "After the swap again, on fresh seeds: share of the runs that have not met the "
     f"criterion again, with 95 % bands. Back at the end, of {seeds}: "
-    + "; ".join(f"with {title} {numbered(dict(came_again[learner]))}"
+    + "; ".join(f"with {title} {numbered(came_again[learner])}"
                 for learner, title in called.items()) + ".",
     alt="Two panels of survival curves after the swap, actor-critic and REINFORCE, "
     "three arms each. Runs that came back: "
-    + "; ".join(f"{title}: {numbered(dict(came_again[learner]))}"
+    + "; ".join(f"{title}: {numbered(came_again[learner])}"
                 for learner, title in learners.items()) + ".")
 
 # %% [markdown]
@@ -1183,9 +1182,8 @@ task_names = {"bandit": "bandit", "drylake": "dry lake", "frozenlake": "FrozenLa
 fig, axes = figures.panels(2, 3, height=2.8, width=10.0, sharey=True)
 for row, (learner, title) in zip(axes, learners.items(), strict=True):
     for ax, task in zip(row, timed, strict=True):
-        frame = short[task, learner]
-        count = frame.groupby("arm", sort=False).evaluation_arrived.sum()
-        ax.barh(range(len(arms)), [count[arm] for arm in arms],
+        count = analysis.arrived(short[task, learner], arms)
+        ax.barh(range(len(arms)), list(count.values()),
                 color=[figures.method(arm)["color"] for arm in arms])
         ax.set_xlim(0, seeds)
         figures.label(ax, f"{task_names[task]}, {title} (n = {seeds})",
@@ -1434,8 +1432,8 @@ def over_reference(arm: str, frames: dict[str, pd.DataFrame]) -> str:
 
 def arriving(frames: list[pd.DataFrame], *some: str) -> str:
     """Return how many runs of some arms arrive, with each learner, in words."""
-    count = {arm: " and ".join(str(frame[frame.arm == arm].evaluation_arrived.sum())
-                               for frame in frames) for arm in some}
+    came = [analysis.arrived(frame, some) for frame in frames]
+    count = {arm: " and ".join(str(each[arm]) for each in came) for arm in some}
     return f"runs of {seeds} that arrive: {numbered(count)}"
 
 # %%
@@ -1500,7 +1498,7 @@ Markdown(
 # %% tags=["hide-input"]
 outlier_doors = pd.concat([with_outliers["actor_critic"],
                            runs["controls_actor_critic_outliers"]])
-came_through = outlier_doors.groupby("arm").evaluation_arrived.sum()
+came_through = analysis.arrived(outlier_doors)
 told_doors = {"zscore": "the per-episode Z-Score, advantages z-scored",
               "zscore at the returns": "the same with advantages as they are",
               "running, z-scored": "the running one, advantages z-scored",

@@ -743,13 +743,8 @@ fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", nco
 figures.show(fig)
 
 # %% tags=["hide-input"]
-def arrivals(frame: pd.DataFrame) -> str:
-    """Return how many runs of each arm arrived, in words."""
-    return ", ".join(f"{named[arm]} {rows.evaluation_arrived.sum()}"
-                     for arm, rows in frame.groupby("arm", sort=False))
-
-
-landed = "; ".join(f"{title}: {arrivals(frame)}" for title, frame in settled.items())
+landed = "; ".join(f"{title}: {figures.counted(analysis.arrived(frame), named)}"
+                   for title, frame in settled.items())
 figures.caption(
     "The share of the runs that have not arrived yet, over ten evaluations, at "
     + " and ".join(f"{parts[title].configs['zscore'].threshold:.0f} on {title}"

@@ -810,10 +810,8 @@ figures.show(figures.survival_panels([curves], lunar_cap))
 # %% tags=["hide-input"]
 def lunar_arrived(learner: str) -> str:
     """Return how many runs of each arm arrived, in words."""
-    frame = lunar[learner]
-    return f"with {called[learner]} " + ", ".join(
-        f"{spoken[arm]} {frame[frame.arm == arm].evaluation_arrived.sum()}"
-        for arm in five)
+    came = analysis.arrived(lunar[learner], five)
+    return f"with {called[learner]} {figures.counted(came, spoken)}"
 
 
 figures.caption(

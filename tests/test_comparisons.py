@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats
-from small_runs import CAP, arm, close, frame, record, shuffled
+from small_runs import CAP, SETTINGS, arm, close, frame, record, shuffled
 
 from kscore import analysis, study
 from kscore.analysis import stats
@@ -46,6 +46,14 @@ def test_times_of_both_criteria_come_in_the_order_of_seeds(criterion, time, arri
 
 def test_times_are_of_evaluation_unless_told():
     assert list(analysis.times(BOTH, "a").time) == list(analysis.times(BOTH, "a", "evaluation").time)
+
+
+def test_arrivals_are_counted_in_the_order_of_the_arms():
+    assert analysis.arrived(BOTH) == {"a": 1, "b": 1}
+    assert analysis.arrived(BOTH, criterion="training") == {"a": 2, "b": 0}
+    assert list(analysis.arrived(BOTH, ["b", "a"])) == ["b", "a"]
+    with pytest.raises(ValueError, match=r"arm must be one of 'a', 'b', got 'c'"):
+        analysis.arrived(BOTH, ["c"])
 
 
 def test_times_in_steps_are_what_was_earned_until_each_run_arrived_or_ended():
@@ -92,7 +100,7 @@ def test_by_default_a_curve_is_smoothed_over_the_window_so_that_it_goes_on_where
 
 
 def test_evaluations_that_stand_apart_fill_fewer_places_up_to_the_cap():
-    config = {"max_episodes": 20, "episodes_per_update": 4, "evaluate_every": 1}
+    config = SETTINGS | {"max_episodes": 20, "episodes_per_update": 4, "evaluate_every": 1}
     runs = study.frame(
         {"a": [record(0, "20+", [1.0, 2.0, 3.0, 4.0, 5.0], config=config), record(1, "8", [1.0, 3.0], config=config)]}
     )

@@ -644,6 +644,15 @@ def test_no_p_value_is_not_a_small_one():
     assert figures.table(pd.DataFrame({"log-rank p": [math.nan]}))["log-rank p"][0] != "< 0.001"
 
 
+def test_numbers_of_arms_are_said_by_the_labels_of_the_arms():
+    found = {"running": 28, "kscore": "3 and 4"}
+    assert figures.counted(found) == "Z-Score, running 28, K-Score, stream 3 and 4"
+    assert (
+        figures.counted(found, {"kscore": "the stream", "running": "the other"}) == "the other 28, the stream 3 and 4"
+    )
+    assert figures.counted({}) == ""
+
+
 def test_runs_are_counted_in_words():
     runs = pd.DataFrame(
         {"status": ["arrived"] * 1200 + ["censored"] * 34, "steps": [2_000_000] * 1234, "seconds": [36.0] * 1234}

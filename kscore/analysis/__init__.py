@@ -12,6 +12,7 @@ with checks.extra("kscore.analysis", "notebooks"):
         WINDOW,
         against,
         areas,
+        arrived,
         best,
         by_criterion,
         compare,

@@ -50,6 +50,12 @@ def _of(runs: pd.DataFrame, arm: object) -> pd.DataFrame:
     return chosen
 
 
+def arrived(runs: pd.DataFrame, arms: Iterable[object] | None = None, criterion: str = "evaluation") -> dict:
+    """Return how many runs of each arm arrived, in the order of the arms, or else of the frame."""
+    arms = runs.arm.unique() if arms is None else arms
+    return {arm: int(times(runs, arm, criterion).arrived.sum()) for arm in arms}
+
+
 def survivals(runs: pd.DataFrame, arms: Iterable[object], criterion: str = "evaluation") -> dict[object, Survival]:
     """Return the Kaplan-Meier curve of each of some arms."""
     return {arm: stats.survival(times(runs, arm, criterion)) for arm in arms}

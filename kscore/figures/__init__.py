@@ -44,4 +44,4 @@ from kscore.figures.style import (
     show,
     use_style,
 )
-from kscore.figures.tables import ended, factors, least_factor, pairing, run_count, sentences, table, verdicts
+from kscore.figures.tables import counted, ended, factors, least_factor, pairing, run_count, sentences, table, verdicts

@@ -1,7 +1,7 @@
 """Tables in the words of the figures."""
 
 import html
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import pandas as pd
@@ -55,6 +55,16 @@ def least_factor(factor: float) -> str:
     if np.isnan(factor):
         return "cannot be said, too few runs arrived"
     return f"{factor:g}" if np.isfinite(factor) else f"more than {FACTORS[-1]:g}"
+
+
+def counted(found: Mapping[object, object], labels: Mapping[object, str] | None = None) -> str:
+    """Return numbers by arm in words; without `labels` the arms are called what they are in figures.
+
+    >>> counted({"running": 28, "kscore": 3})
+    'Z-Score, running 28, K-Score, stream 3'
+    """
+    labels = labels or {arm: LOOKS[arm]["label"] for arm in found}
+    return ", ".join(f"{labels[arm]} {number}" for arm, number in found.items())
 
 
 def run_count(runs: pd.DataFrame) -> str:
