@@ -176,6 +176,22 @@ def test_a_table_has_one_place(change):
         page.rendered(PLAN.replace(*change))
 
 
+def test_a_heading_that_marks_its_parts_says_what_the_plan_says():
+    marked, heading = {}, {}
+    for line in PLAN.splitlines():
+        if found := re.match(r"(#+) ", line):
+            heading = {depth: words for depth, words in heading.items() if depth < len(found[1])}
+            heading[len(found[1])] = line
+        if found := re.fullmatch(r"<!-- parts: (.+) -->", line):
+            marked[found[1]] = "\n".join(heading.values())
+    for name, entry in plan.parts().items():
+        words = marked[entry.table]
+        if "(added)" in words or "(exploratory)" in words:
+            assert entry.mark == ("added" if "(added)" in words else "after seeing"), name
+    assert {entry.mark for entry in plan.parts().values() if entry.table == plan.REPLICATION} == {"planned"}
+    assert sum("(added)" in words or "(exploratory)" in words for words in marked.values()) >= 3
+
+
 @every_part
 def test_the_number_of_arms_is_the_one_that_the_plan_says(name):
     said = plan.parts()[name].words["says"]
