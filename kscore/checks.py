@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib import import_module
 from numbers import Real
+from typing import Any
 
 import numpy as np
 
@@ -18,42 +19,44 @@ LARGEST_VARIANCE = 10 * LARGEST**2  # what the square of a difference of two obs
 
 
 def number(
-    name: str, value: float, *, low: float = -LARGEST, high: float = LARGEST, below: float | None = None
+    name: str, value: object, *, low: float = -LARGEST, high: float = LARGEST, below: float | None = None
 ) -> float:
     """Return `value` as a plain float if it lies in [low, high] and, where given, strictly below a bound."""
     if isinstance(value, bool) or not isinstance(value, REAL):
         raise ValueError(f"{name} must be a number, got {value!r}")
+    plain: Any = value  # for type checkers: it is a number by now
     if isinstance(value, np.generic):
-        value = value.item()  # a 32-bit number cannot be compared with bounds that only 64 bits can hold
-    if value != value or value in (math.inf, -math.inf):
-        raise ValueError(f"{name} must be finite, got {value}")
-    if below is not None and not low <= value < below:
-        raise ValueError(f"{name} must be at least {low:g} and less than {below:g}, got {value}")
-    if not low <= value <= high:
-        raise ValueError(f"{name} must be between {low:g} and {high:g}, got {value}")
-    return float(value)
+        plain = value.item()  # a 32-bit number cannot be compared with bounds that only 64 bits can hold
+    if plain != plain or plain in (math.inf, -math.inf):
+        raise ValueError(f"{name} must be finite, got {plain}")
+    if below is not None and not low <= plain < below:
+        raise ValueError(f"{name} must be at least {low:g} and less than {below:g}, got {plain}")
+    if not low <= plain <= high:
+        raise ValueError(f"{name} must be between {low:g} and {high:g}, got {plain}")
+    return float(plain)
 
 
-def variance(name: str, value: float, *, positive: bool = False) -> float:
+def variance(name: str, value: object, *, positive: bool = False) -> float:
     """Return `value` as a plain float if it can be a variance: not negative or, where asked for, positive."""
     if positive and isinstance(value, REAL) and not isinstance(value, bool) and value <= 0:
         raise ValueError(f"{name} must be positive, got {value}")
     return number(name, value, low=0, high=LARGEST_VARIANCE)
 
 
-def followed(name: str, value: float) -> float:
+def followed(name: str, value: object) -> float:
     """Return `value` as a plain float if observations can have led to it: rounding takes it beyond the largest."""
     return number(name, value, low=-10 * LARGEST, high=10 * LARGEST)
 
 
-def positive(name: str, value: float) -> float:
+def positive(name: str, value: object) -> float:
     """Return `value` as a plain float if it is above zero."""
-    if number(name, value) <= 0:
+    plain = number(name, value)
+    if plain <= 0:
         raise ValueError(f"{name} must be positive, got {value}")
-    return float(value)
+    return plain
 
 
-def whole(name: str, value: int, *, low: int = 1, high: float = math.inf) -> int:
+def whole(name: str, value: object, *, low: int = 1, high: float = math.inf) -> int:
     """Return `value` as a plain int if it is a whole number in [low, high]."""
     if isinstance(value, np.integer):
         value = value.item()
@@ -66,12 +69,12 @@ def whole(name: str, value: int, *, low: int = 1, high: float = math.inf) -> int
 LARGEST_SEED = 2**63 - 1  # what a table's column of whole numbers can hold
 
 
-def seed(name: str, value: int) -> int:
+def seed(name: str, value: object) -> int:
     """Return `value` as a plain int if it can be the seed of a run."""
     return whole(name, value, low=0, high=LARGEST_SEED)
 
 
-def count(name: str, value: int) -> int:
+def count(name: str, value: object) -> int:
     """Return `value` as a plain int if something can have been counted so often."""
     return whole(name, value, low=0, high=LARGEST_SEED)
 
@@ -117,7 +120,7 @@ def series(name: str, values: object, *, dims: tuple[int, ...] = (1,), largest: 
     return array
 
 
-def array(name: str, values: object, *, shape: tuple[int, ...], largest: float = LARGEST) -> np.ndarray:
+def array(name: str, values: Any, *, shape: tuple[int, ...], largest: float = LARGEST) -> np.ndarray:
     """Return `values` as an array of finite floats of exactly this shape; a scalar has the shape ()."""
     try:
         flat = np.ravel(values)

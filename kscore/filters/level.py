@@ -8,7 +8,7 @@ paper (P) and what follows from them (D); chapter 00 lists them.
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -115,7 +115,7 @@ def filter_series(z: np.ndarray, Q: float, R: float, start: Belief = START) -> F
     return filter_checked(z, Q, R, _checked_start(start, z))
 
 
-def follow(x, P, z, Q, R):
+def follow(x: Any, P: Any, z: Any, Q: Any, R: Any) -> tuple[Any, Any, Any, Any, Any]:
     """Let one step pass and learn from one observation: the recursion (P2, P3) that all filters of a level here run.
 
     Returned are x and P, and on the way to them the gain K = P⁻ / S, the innovation ν = z - x⁻ and its variance
@@ -183,7 +183,7 @@ def _rows(z: np.ndarray) -> list[float] | np.ndarray:
     return z.tolist() if z.ndim == 1 else z
 
 
-def _storage(z: np.ndarray) -> list[float] | np.ndarray:
+def _storage(z: np.ndarray) -> Any:
     """Make room for one entry a step, of the kind that fills fastest: a list for one stream, an array for many."""
     return [0.0] * len(z) if z.ndim == 1 else np.empty(z.shape)
 
@@ -195,7 +195,7 @@ def _checked_start(start: Belief, z: np.ndarray) -> Belief:
     )
 
 
-def _one_or_each(name: str, value: float | np.ndarray, z: np.ndarray, check: Callable) -> float | np.ndarray:
+def _one_or_each(name: str, value: float | np.ndarray, z: np.ndarray, check: Callable[..., float]) -> Any:
     """Check a number for all streams, or an array with one number for each stream of `z`."""
     if isinstance(value, float):  # the usual case, without the detour through numpy
         return check(name, value)
@@ -206,16 +206,16 @@ def _one_or_each(name: str, value: float | np.ndarray, z: np.ndarray, check: Cal
     return np.array([check(name, v) for v in np.asarray(value).tolist()])
 
 
-def _filtered(start: Belief, Q: float, mean, K: np.ndarray, R: np.ndarray, next_noise) -> Filtered:
+def _filtered(start: Belief, Q: float, mean: Any, K: np.ndarray, R: np.ndarray, next_noise: Any) -> Filtered:
     """Complete the series from x_t, K_t and R_t: P = K R, and a prior is the posterior one step earlier (P2).
 
     Gains and noise that all streams share come as (time, 1) and leave as views of the full shape.
     """
     mean, var = np.asarray(mean), K * R
-    series = mean, var, _delayed(start.mean, mean), _delayed(start.var, var) + Q, K, R
+    series: tuple[np.ndarray, ...] = mean, var, _delayed(start.mean, mean), _delayed(start.var, var) + Q, K, R
     if K.shape != mean.shape:
         series = tuple(np.broadcast_to(values, mean.shape) for values in series)
-    return Filtered(*series, next_noise)
+    return Filtered(*series, next_noise)  # type: ignore[call-arg]  # six of them
 
 
 def _delayed(first: float | np.ndarray, series: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ Labels such as P1 name facts of the paper; chapter 00 lists them.
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -50,7 +50,7 @@ def local_level_likelihood(series: np.ndarray, Q: float, R: float) -> float:
     adds -(log 2πS_t + ν_t² / S_t) / 2, with the innovation ν_t = z_t - x⁻_t and its variance S_t = P⁻_t + R.
     """
     z = _series(series)
-    return _likelihood(z.tolist(), checks.variance("Q", Q), checks.variance("R", R, positive=True), math.log)
+    return float(_likelihood(z.tolist(), checks.variance("Q", Q), checks.variance("R", R, positive=True), math.log))
 
 
 def concentrated_likelihood(series: np.ndarray, ratio: float) -> float:
@@ -65,15 +65,15 @@ def concentrated_likelihood(series: np.ndarray, ratio: float) -> float:
 
 def _concentrated(z: np.ndarray, ratio: float) -> float:
     m, logs, squares = _innovations(z.tolist(), ratio, 1.0, math.log)
-    return -0.5 * (m * (1 + LOG_2PI + math.log(max(squares / m, SMALLEST * _power(z)))) + logs)
+    return float(-0.5 * (m * (1 + LOG_2PI + math.log(max(squares / m, SMALLEST * _power(z)))) + logs))
 
 
-def _likelihood(z, Q, R, log: Callable):
+def _likelihood(z: Any, Q: Any, R: Any, log: Callable[[Any], Any]) -> Any:
     m, logs, squares = _innovations(z, Q, R, log)
     return -0.5 * (m * LOG_2PI + logs + squares)
 
 
-def _innovations(z, Q, R, log: Callable) -> tuple:
+def _innovations(z: Any, Q: Any, R: Any, log: Callable[[Any], Any]) -> tuple[int, Any, Any]:
     """Return how many innovations there are, Σ log S_t and Σ ν_t² / S_t, of numbers or of torch's tensors."""
     x, P, logs, squares = z[0], R, 0.0, 0.0
     for value in z[1:]:
@@ -101,7 +101,7 @@ def estimate_noise(series: np.ndarray, method: Literal["likelihood", "moments", 
 
 
 def _by_likelihood(z: np.ndarray) -> Noise:
-    from scipy.optimize import minimize_scalar  # here, because streams are followed without it
+    from scipy.optimize import minimize_scalar  # type: ignore[import-untyped]  # here, because streams are followed without it
 
     scale = _power(z)
     z = z / math.sqrt(scale)  # so that no scale of the data is too large or too small
@@ -154,10 +154,10 @@ def _by_gradient(z: np.ndarray) -> Noise:
     def loss() -> torch.Tensor:
         climb.zero_grad()
         loss = -torch_likelihood(observed, *logs.exp()) / len(observed)
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         return loss
 
-    climb.step(loss)
+    climb.step(loss)  # type: ignore[no-untyped-call]
     Q, R = logs.detach().exp().tolist()
     return Noise(Q * scale, R * scale)
 
@@ -166,7 +166,8 @@ def torch_likelihood(z: "torch.Tensor", Q: "torch.Tensor", R: "torch.Tensor") ->
     """Return what `local_level_likelihood` returns, for torch tensors: it can be differentiated by Q, R and z."""
     import torch
 
-    return _likelihood(z, Q, R, torch.log)
+    likelihood: torch.Tensor = _likelihood(z, Q, R, torch.log)
+    return likelihood
 
 
 def _series(series: np.ndarray, least: int = 2) -> np.ndarray:
@@ -213,7 +214,7 @@ class Bank(NamedTuple):
     ratio: np.ndarray  # Q/R of each
     mean: np.ndarray  # x
     var: np.ndarray  # P, in units of R
-    count: float  # innovations so far, discounted
+    count: float  # type: ignore[assignment]  # innovations so far, discounted
     logs: np.ndarray  # Σ log S, discounted, S in units of R
     squares: np.ndarray  # Σ ν² / S, discounted
 
@@ -222,7 +223,7 @@ BANK = tuple(float(f"{ratio:.3g}") for ratio in np.geomspace(1e-4, 10, 8))
 """The ratios of a bank of eight: memories from a hundred observations down to one."""
 
 
-def start_bank(z: float, ratios: np.ndarray = BANK) -> Bank:
+def start_bank(z: float, ratios: np.ndarray | tuple[float, ...] = BANK) -> Bank:
     """Return a bank that has seen one observation: every filter believes in it, with the variance R."""
     ratios = np.asarray(ratios, float)
     return Bank(
@@ -258,7 +259,7 @@ def bank_weights(bank: Bank) -> np.ndarray:
     smallest = SMALLEST * max(float(bank.squares.max()), 1e-300)
     log_weight = -0.5 * (bank.logs + bank.count * np.log(np.maximum(bank.squares, smallest)))
     weight = np.exp(log_weight - log_weight.max())
-    return weight / weight.sum()
+    return np.asarray(weight / weight.sum())
 
 
 def bank_noise(bank: Bank) -> Noise:

@@ -115,11 +115,11 @@ positive_variance = partial(checks.variance, positive=True)
 LARGEST_EXPONENT = 700.0  # beyond it an exponential is no longer a finite number
 
 
-def symlog(values: np.ndarray) -> np.ndarray:
+def symlog(values: np.ndarray | float) -> np.ndarray:
     """Return `sign(z) log(1 + abs(z))`: a logarithm for numbers of both signs."""
-    return np.sign(values) * np.log1p(np.abs(values))
+    return np.asarray(np.sign(values) * np.log1p(np.abs(values)))
 
 
-def symexp(values: np.ndarray) -> np.ndarray:
+def symexp(values: np.ndarray | float) -> np.ndarray:
     """Return `sign(z) (exp(abs(z)) - 1)`, which undoes `symlog`."""
-    return np.sign(values) * np.expm1(np.minimum(np.abs(values), LARGEST_EXPONENT))
+    return np.asarray(np.sign(values) * np.expm1(np.minimum(np.abs(values), LARGEST_EXPONENT)))

@@ -100,7 +100,7 @@ class EpisodeScore(Normalizer):
         self.centre, self.spread, self.moments = np.zeros((5, filters)), np.zeros((5, filters)), np.zeros((2, 5))
 
     @property
-    def state(self) -> dict[str, Callable[[str, object], object]]:
+    def state(self) -> dict[str, Callable[[str, object], object]]:  # type: ignore[override]
         """What is learned, and how it is checked: the shape depends on how many filters there are."""
         return {
             "episodes": checks.count,
@@ -129,11 +129,11 @@ class EpisodeScore(Normalizer):
 
     def recall(self, returns: np.ndarray) -> Scaling:
         if not self.episodes:
-            centre = float(returns.mean() if self.level == "mean" else returns[0])
-            square = float(np.mean((returns - centre) ** 2))
+            centre = self._seen(returns)
+            square = _mean_square(returns, centre)
         else:
             centre = self._back(self._expected())
-            square = math.exp(self._belief(self.spread)) if self.spread[1].any() else 0.0
+            square = math.exp(self._belief(self.spread)) if self.spread[1, 0] else 0.0
         return Scaling(centre, math.sqrt(square) + self.eps if square else 1.0)
 
     def learn(self, returns: np.ndarray) -> Scaling:
@@ -142,7 +142,7 @@ class EpisodeScore(Normalizer):
         self.episodes += 1
         self.length += (len(returns) - self.length) / self.episodes
         centre = before.centre if self.judge == "prior" else self._back(self._expected())
-        self._follow_spread(float(np.mean((returns - centre) ** 2)))
+        self._follow_spread(_mean_square(returns, centre))
         return before if self.judge == "prior" else self.recall(returns)
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
@@ -158,7 +158,7 @@ class EpisodeScore(Normalizer):
                 scalings = [self.recall(PROBE), self.learn(PROBE), self.recall(PROBE)]
         except ArithmeticError as error:
             raise ValueError(f"state of episode must be of use, got one that ends in: {error}") from None
-        for centre, scale in scalings:
+        for centre, scale in ((float(each.centre), float(each.scale)) for each in scalings):
             if not (abs(centre) <= FARTHEST and 0 < scale < math.inf):
                 raise ValueError(
                     f"state of episode must lead to a finite centre and a positive scale, got {centre} and {scale}"
@@ -167,7 +167,7 @@ class EpisodeScore(Normalizer):
     # The level
 
     def _follow_level(self, returns: np.ndarray) -> None:
-        seen = float(returns.mean() if self.level == "mean" else returns[0])
+        seen = self._seen(returns)
         z = float(symlog(seen)) if self.transform == "symlog" else seen
         noise = self.length / len(returns) if self.by_length and self.episodes else 1.0
         if self.robust and self.episodes >= LONG_ENOUGH:
@@ -176,6 +176,10 @@ class EpisodeScore(Normalizer):
             self.centre = np.array(self._trend(z, noise))[:, None]
         else:
             self.centre = self._followed(self.centre, 0, z, noise, begun=self.episodes > 0)
+
+    def _seen(self, returns: np.ndarray) -> float:
+        """Return what an episode shows of the level."""
+        return float(np.add.reduce(returns) / len(returns) if self.level == "mean" else returns[0])
 
     def _trend(self, z: float, noise: float) -> Trend:
         if not self.episodes:
@@ -203,7 +207,7 @@ class EpisodeScore(Normalizer):
 
     def _follow_spread(self, square: float) -> None:
         if square > 0:  # equal returns, all on the centre, say nothing of the scale
-            self.spread = self._followed(self.spread, 1, math.log(square), 1.0, begun=bool(self.spread[1].any()))
+            self.spread = self._followed(self.spread, 1, math.log(square), 1.0, begun=bool(self.spread[1, 0]))
 
     # A bank of one or more filters, as the rows of an array
 
@@ -213,7 +217,7 @@ class EpisodeScore(Normalizer):
             moments[which] = np.array(follow_moments(Moments(*self.moments[which].tolist()), z), float)
             self.moments = np.array(moments)  # a new array: a copy of this normalizer keeps its own
         if begun and rows.shape[1] == 1:  # the same in plain numbers, which take a fraction of the time
-            alone = follow_bank(Bank(float(self._ratios(which)[0]), *rows[:, 0].tolist()), z, noise=noise)
+            alone = follow_bank(Bank(self._ratios(which)[0].item(), *rows[:, 0].tolist()), z, noise=noise)
             return np.array(alone[1:])[:, None]
         bank = follow_bank(self._bank(rows, which), z, noise=noise) if begun else start_bank(z, self._ratios(which))
         return np.array([bank.mean, bank.var, np.full(len(bank.mean), bank.count), bank.logs, bank.squares])
@@ -232,3 +236,10 @@ class EpisodeScore(Normalizer):
 
     def _belief(self, rows: np.ndarray) -> float:
         return float(bank_weights(self._bank(rows, 0)) @ rows[0]) if rows.shape[1] > 1 else float(rows[0, 0])
+
+
+def _mean_square(returns: np.ndarray, centre: float | np.ndarray) -> float:
+    """Return the mean square of the distances from a centre, as `np.mean` has it and in half the time."""
+    distances = returns - centre
+    distances *= distances
+    return float(np.add.reduce(distances) / len(distances))

@@ -7,6 +7,7 @@ the two filters remember, and judge a group by what was believed before it.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -35,14 +36,14 @@ def grpo(rewards: np.ndarray, prompts: np.ndarray | None = None) -> np.ndarray:
     """Hold every answer against the mean and the deviation of its group (Shao and others 2024)."""
     rewards = group_rewards(rewards)
     centred = rewards - rewards.mean(axis=1, keepdims=True)
-    return centred / (rewards.std(axis=1, ddof=1, keepdims=True) + EPS)
+    return np.asarray(centred / (rewards.std(axis=1, ddof=1, keepdims=True) + EPS))
 
 
 def leave_one_out(rewards: np.ndarray, prompts: np.ndarray | None = None) -> np.ndarray:
     """Hold every answer against the mean of the *other* answers to its prompt (Kool and others 2019)."""
     rewards = group_rewards(rewards)
     answers = rewards.shape[1]
-    return (rewards - rewards.mean(axis=1, keepdims=True)) * answers / (answers - 1)
+    return np.asarray((rewards - rewards.mean(axis=1, keepdims=True)) * answers / (answers - 1))
 
 
 def krpo(rewards: np.ndarray, prompts: np.ndarray | None = None) -> np.ndarray:
@@ -53,7 +54,7 @@ def krpo(rewards: np.ndarray, prompts: np.ndarray | None = None) -> np.ndarray:
     """
     rewards = group_rewards(rewards)
     seen = filter_checked(rewards.T, KRPO_Q, KRPO_R, START)
-    return (rewards - seen.mean.T) / np.sqrt(seen.var.T + EPS)
+    return np.asarray((rewards - seen.mean.T) / np.sqrt(seen.var.T + EPS))
 
 
 def krpo_averaged(rewards: np.ndarray, prompts: np.ndarray | None = None) -> np.ndarray:
@@ -72,7 +73,8 @@ def krpo_averaged(rewards: np.ndarray, prompts: np.ndarray | None = None) -> np.
         before = others[k] + K
     deviation = np.sqrt(path.var + EPS)
     mean_of_others = (rewards.sum(axis=1, keepdims=True) - rewards) / (answers - 1)
-    return np.mean((1 - path.gain) / deviation) * rewards - np.mean(others / deviation) * mean_of_others
+    averaged = np.mean((1 - path.gain) / deviation) * rewards - np.mean(others / deviation) * mean_of_others
+    return np.asarray(averaged)
 
 
 @dataclass
@@ -85,18 +87,18 @@ class PromptFilter:
 
     prompts: int  # how many there are
     ratio: float = 0.1  # Q/R, as over episodes
-    belief: Belief = field(init=False)  # (prompts,) each
+    belief: Any = field(init=False)  # a Belief, (prompts,) each
 
     def __post_init__(self) -> None:
         self.prompts = checks.whole("prompts", self.prompts)
         self.ratio = checks.variance("ratio", self.ratio, positive=True)
-        self.belief = Belief(np.zeros(self.prompts), np.ones(self.prompts))
+        self.belief = Belief(*np.array([np.zeros(self.prompts), np.ones(self.prompts)]))
 
     def __call__(self, rewards: np.ndarray, prompts: np.ndarray) -> np.ndarray:
         """Return the advantages of a batch, and learn from it."""
         rewards = group_rewards(rewards, least=1)
         prompts = self._known(prompts, len(rewards))
-        advantages = rewards - self.belief.mean[prompts][:, None]
+        advantages: np.ndarray = rewards - self.belief.mean[prompts][:, None]
         before = Belief(*(part[prompts] for part in self.belief))
         seen = filter_checked(rewards.mean(axis=1)[None], self.ratio, 1.0, before)
         for part, new in zip(self.belief, seen.last, strict=True):
@@ -126,7 +128,7 @@ class OneFilter:
     def __call__(self, rewards: np.ndarray, prompts: np.ndarray | None = None) -> np.ndarray:
         """Return the advantages of a batch, and learn from it."""
         rewards = group_rewards(rewards, least=1)
-        advantages = rewards - self.belief.mean
+        advantages: np.ndarray = rewards - self.belief.mean
         self.belief = filter_checked(np.array([rewards.mean()]), self.ratio, 1.0, self.belief).last
         return advantages
 

@@ -20,8 +20,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kscore import checks
+from kscore.normalizers.base import discounted_returns
 from kscore.wrappers.memory import Memory
-from kscore.wrappers.returns import Floats, Named, ReturnScale, discounted_returns, make_normalizer
+from kscore.wrappers.returns import Floats, Named, ReturnScale, make_normalizer
 from kscore.wrappers.states import read_state, write_state
 
 __all__ = ["Floats", "Named", "ReturnScale", "RewardScaling", "discounted_returns", "make_normalizer"]

@@ -3,11 +3,8 @@
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from kscore import paths
 from kscore.normalizers import NORMALIZERS, Normalizer
@@ -24,8 +21,7 @@ def described(normalizer: Normalizer) -> dict[str, Any]:
     """
     kind = type(normalizer)
     name = next((name for name, own in NORMALIZERS.items() if own is kind), f"{kind.__module__}:{kind.__qualname__}")
-    options = [each.name for each in fields(normalizer) if each.init] if is_dataclass(normalizer) else []
-    return {"name": name} | {option: np.asarray(getattr(normalizer, option)).tolist() for option in options}
+    return {"name": name} | normalizer.options
 
 
 def checked_state(state: object, own: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,8 +14,6 @@ from test_exercises import copy
 
 from kscore.chapters import course, notebooks
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture
 def nbgrader(tmp_path, monkeypatch):
