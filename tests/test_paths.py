@@ -2,9 +2,13 @@
 
 import json
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sizes import examples
 
 from kscore import paths, progress, project, study
 from kscore.__main__ import main
@@ -134,6 +138,35 @@ def test_what_is_half_written_is_not_there(tmp_path):
     with paths.whole(place) as draft:
         draft.write_text("after")
     assert place.read_text() == "after" and list(tmp_path.iterdir()) == [place]
+
+
+PARTS = st.sampled_from(
+    ["..", ".", "data", "runs", "notebooks", "kscore", "build", "new", "deep", "link", "into", "x.jsonl"]
+)
+
+
+@examples()
+@given(st.sampled_from(["mine", "other", ".", "link", "loop"]), st.lists(PARTS, max_size=7))
+def test_what_is_allowed_lies_outside_of_every_checkout_wherever_it_leads(begin, rest):
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        tmp = Path(folder).resolve()
+        for checkout in ("mine", "other"):
+            for part in paths.HELD:
+                (tmp / checkout / part).mkdir(parents=True, exist_ok=True)
+            (tmp / checkout / "pyproject.toml").write_text(PYPROJECT)
+            (tmp / checkout / "build").mkdir()
+        (tmp / "link").symlink_to(tmp / "mine" / "data")
+        (tmp / "mine" / "build" / "into").symlink_to(tmp / "other" / "notebooks")
+        (tmp / "loop").symlink_to(tmp)
+        patch.setattr(project, "ROOT", tmp / "mine")
+        patch.setattr(project, "is_checkout", lambda: True)
+        wanted = Path(tmp, begin, *rest)
+        held = [tmp / checkout / part for checkout in ("mine", "other") for part in paths.HELD]
+        inside = any(Path(os.path.realpath(wanted)).is_relative_to(one) for one in held)
+        try:
+            assert paths.place("out", wanted) == wanted and not inside
+        except ValueError as refusal:
+            assert inside and "out must not lie in " in str(refusal)
 
 
 # What uses it

@@ -9,6 +9,9 @@ import warnings
 import gymnasium
 import pytest
 import small_runs
+from hypothesis import given
+from hypothesis import strategies as st
+from sizes import examples
 from small_runs import ARMS, SEEDS, key_of, record, run, tiny, without_seconds
 
 from kscore import normalizers, project, study
@@ -796,3 +799,29 @@ def test_a_record_that_cannot_be_true_is_passed_over_and_hides_no_other(tmp_path
     assert contents.damaged == 1 and len(contents.records) == len(good) - 1
     with pytest.warns(UserWarning, match="1 damaged lines were passed over"):
         assert len(study.store.held(tmp_path / "runs.jsonl")) == len(good) - 1
+
+
+ODD = (
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.lists(st.integers(), max_size=3)
+)
+
+
+@examples()
+@given(st.data())
+def test_a_line_is_a_record_that_can_be_used_or_is_passed_over(data):
+    line = json.loads(small_runs.lines()[0])
+    at, inside = [], line
+    while isinstance(inside, dict) and inside:
+        at.append(data.draw(st.sampled_from(sorted(inside))))
+        inside = inside[at[-1]]
+        if data.draw(st.booleans()):
+            break
+    text = json.dumps(put(line, at, data.draw(ODD)))
+    text = text[: data.draw(st.integers(0, len(text)))] if data.draw(st.booleans()) else text
+    try:
+        made = Record.parse(text.encode())
+    except Unusable as reason:
+        assert reason.kind in ("damaged", "foreign", "incomplete", "unknown")
+    else:
+        row = records.frame({"arm": [made]}).iloc[0]
+        assert made.key[1] == row.seed and len(row.train_returns) == row.episodes <= row.cap

@@ -105,7 +105,7 @@ class Record:
         _check_settings(record["config"])
         _check_agreement(record)
         made = cls(**values)
-        _ = made.key  # what is nested too deep to have one is no record
+        _ = made.key, described(made.config)  # what cannot have them is no record
         return made
 
     @property
