@@ -12,6 +12,9 @@ GONE := $(shell $(BIN)/python -c "" 2>/dev/null || echo gone)
 NOTEBOOKS_READY := $(VENV)/.installed-notebooks
 TEST_READY := $(VENV)/.installed-test
 BENCH_READY := $(VENV)/.installed-bench
+# Pages are built beside the old ones and take their place as a whole, so that two builds at once do not mix.
+BUILT = new=build/.$(1)-$$$$; trap 'rm -rf "$$new"' EXIT; $(BIN)/sphinx-build --quiet --fail-on-warning --keep-going $(2) "$$new" \
+  && rm -rf build/$(1) && mv "$$new" build/$(1)
 CHAPTERS := $(wildcard notebooks/*.py)
 
 .PHONY: help run test lab student sync publish report study book slides play play-offline lint bench clean
@@ -51,14 +54,11 @@ study: $(NOTEBOOKS_READY)  ## train what the archive of recorded runs lacks, and
 
 book: $(NOTEBOOKS_READY)  ## build the same site from the published chapters, without executing any, build/book/index.html
 	@echo "Binding the published chapters: about a minute ..."
-	@rm -rf build/book
-	@start=`date +%s`; $(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -c docs . build/book \
-	  && echo "The book took $$((`date +%s` - start)) s; open build/book/index.html"
+	@start=`date +%s`; $(call BUILT,book,-c docs .) && echo "The book took $$((`date +%s` - start)) s; open build/book/index.html"
 
 slides: $(NOTEBOOKS_READY)  ## make the slides of the lectures, build/slides/index.html
 	@echo "Making the slides of nine lectures: some seconds ..."
-	@rm -rf build/slides
-	@$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -b revealjs docs/slides build/slides
+	@$(call BUILT,slides,-b revealjs docs/slides)
 	@echo "The slides are there; open build/slides/index.html"
 
 play: $(TEST_READY)  ## build the page that trains, build/play; it loads Python from the network when it is opened

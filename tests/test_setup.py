@@ -143,6 +143,36 @@ def test_a_python_that_is_too_old_is_named_even_if_its_path_has_spaces(tiny):
     assert code != 0 and f"'{path}' is Python 3.8.10" in said and not (tiny / ".venv").exists()
 
 
+SPHINX = """#!/bin/sh
+for out; do :; done
+mkdir -p "$out" && echo $WORDS > "$out/index.html" && sleep $SLOW && exit $CODE
+"""
+
+
+@pytest.mark.parametrize("pages", ["book", "slides"])
+def test_pages_take_the_place_of_the_old_ones_as_a_whole_or_not_at_all(tmp_path, pages):
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    for name in ("pyproject.toml", "constraints.txt"):
+        (tmp_path / name).touch()
+    (tmp_path / ".venv/bin").mkdir(parents=True)
+    for name, text in (("python", "#!/bin/sh\n"), ("sphinx-build", SPHINX)):
+        (tmp_path / ".venv/bin" / name).write_text(text)
+        (tmp_path / ".venv/bin" / name).chmod(0o755)
+    (tmp_path / ".venv/.installed-notebooks").touch()
+
+    def begin(words, code=0, slow=0):
+        said = {"WORDS": words, "CODE": str(code), "SLOW": str(slow)}
+        return subprocess.Popen(["make", pages], cwd=tmp_path, env=os.environ | said, stdout=subprocess.DEVNULL)
+
+    def built():
+        return [(path.parent.name, path.read_text()) for path in (tmp_path / "build").rglob("index.html")]
+
+    assert begin("first").wait() == 0 and built() == [(pages, "first\n")]
+    assert begin("broken", code=1).wait() != 0 and built() == [(pages, "first\n")]
+    several = [begin("second", slow=0.5), begin("second", slow=0.6)]
+    assert [one.wait() for one in several] == [0, 0] and built() == [(pages, "second\n")]
+
+
 def test_cleaning_keeps_runs_of_ones_own_and_student_copies_wherever_they_are(tmp_path):
     shutil.copy(ROOT / "Makefile", tmp_path)
     kept = ("build/runs/mine.jsonl", "build/own store/more.jsonl", "build/class/notes.txt", "build/monday/01.ipynb")

@@ -326,10 +326,12 @@ def test_processes_that_stay_end_with_the_one_that_has_them(store, descendants, 
     assert eventually(lambda: not descendants())
 
 
-@pytest.mark.parametrize("count", [0, -1, 2.0, True, "2"])
+@pytest.mark.parametrize("count", [0, -1, 2.0, True, "2", 2147483647])
 def test_a_number_of_workers_that_cannot_be_gets_a_sentence(count):
     with (
-        pytest.raises(ValueError, match=f"workers must be a whole number of at least 1, got {count!r}"),
+        pytest.raises(
+            ValueError, match=f"workers must be a whole number of at least 1 and at most 1000, got {count!r}"
+        ),
         study.processes(count),
     ):
         pass

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 
 import pytest
 from conftest import eventually
@@ -210,3 +211,36 @@ def test_the_number_of_a_cell_is_the_chapters(notebook, tmp_path, given):
     path = notebook("print(size)", "assert size == 4", parameters="size: int = 1  # how large")
     outcome = executed(path, tmp_path, **given)
     assert (outcome.cell, outcome.error) == (4, "AssertionError: not true: size == 4")
+
+
+# A status file that says anything
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"status": "<script>alert(1)</script>"},
+        {"status": ["ok"]},
+        {"time": "<img src=x onerror=alert(1)>"},
+        {"time": 5},
+        {"name": "../../etc/passwd"},
+        {"name": "a)(b/c"},
+        {"chapter": {"a": 1}},
+        {"seconds": "long"},
+        {"parameters": [1]},
+        {"error": 5},
+    ],
+)
+def test_an_entry_that_is_none_of_ours_is_passed_over(tmp_path, change):
+    good = {"name": "00_good", "chapter": "00_good", "status": "ok", "time": "2026-01-01T00:00:00", "seconds": 1.0}
+    other = {**good, "name": "01_other", **change}
+    (tmp_path / STATUS).write_text(f"{json.dumps(other)}\n{json.dumps(good)}\n")
+    assert list(status.latest(tmp_path)) == ["00_good"]
+    assert status.latest(tmp_path)["00_good"] == good
+
+
+def test_a_chapter_runs_where_the_folder_for_temporary_files_lies_deep(notebook, tmp_path, monkeypatch):
+    deep = tmp_path / ("d" * 95)
+    deep.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(deep))
+    assert executed(notebook("print('here')"), tmp_path).status == "ok"

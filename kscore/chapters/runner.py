@@ -22,6 +22,7 @@ from kscore import paths, progress
 from kscore.chapters import notebooks
 from kscore.chapters.status import Busy, Outcome, StatusFile, Task
 
+DEEPEST = 80  # letters of a folder for temporary files below which sockets have room
 Watcher = Callable[[Task, int, int, str], None]
 """Called with a task, the cell that it has come to, how many cells it has, and how far the work in that cell is."""
 
@@ -119,7 +120,7 @@ def supervise(
     """Execute one task in its own process; end it when its time is up or everything is to stop."""
     started = time.perf_counter()
     ended, stop, reason = threading.Event(), stop or threading.Event(), []
-    with tempfile.TemporaryDirectory(prefix="k", ignore_cleanup_errors=True) as scratch:
+    with tempfile.TemporaryDirectory(prefix="k", dir=_shallow(), ignore_cleanup_errors=True) as scratch:
         note = str(Path(scratch) / "progress.json")
         child = subprocess.Popen(
             [sys.executable, "-m", "kscore.chapters.execute"],
@@ -139,6 +140,11 @@ def supervise(
             watchdog.join()
             end()
     return _outcome(task, last, cell, reason, time.perf_counter() - started)
+
+
+def _shallow() -> str | None:
+    """Return a folder for sockets, whose paths may have some hundred letters; none if the usual one will do."""
+    return "/tmp" if len(os.fsencode(tempfile.gettempdir())) > DEEPEST else None
 
 
 def _environment(note: str) -> dict[str, str]:

@@ -5,6 +5,7 @@ A task whose second line is missing was interrupted, whatever the notebook that 
 
 import json
 import os
+import re
 import socket
 from collections.abc import Iterable
 from contextlib import suppress
@@ -14,9 +15,11 @@ from typing import NamedTuple
 
 import psutil
 
-from kscore import journal, paths, provenance
+from kscore import checks, journal, paths, provenance
 from kscore.chapters import notebooks
 from kscore.paths import STATUS
+
+STATUSES = ("running", "ok", "failed", "timeout", "interrupted", "not begun", "done before")
 
 
 class Task(NamedTuple):
@@ -120,12 +123,23 @@ def _latest(lines: Iterable[bytes]) -> dict[str, dict]:
     found = {}
     for line in lines:
         with suppress(ValueError, KeyError, TypeError):  # a torn line: its task has no end, and so was interrupted
-            entry = json.loads(line)
-            found[entry["name"]] = entry | {"status": entry["status"], "time": entry["time"]}
+            entry = _checked(json.loads(line))
+            found[entry["name"]] = entry
     return {
         name: entry | {"status": "interrupted"} if entry["status"] == "running" and not _runs(entry) else entry
         for name, entry in found.items()
     }
+
+
+def _checked(entry: dict) -> dict:
+    """Return an entry if it is one of ours; whatever it says may come to stand on a page."""
+    checks.choice("status", entry["status"], STATUSES)
+    if Path(entry["name"]).name != entry["name"] or not re.fullmatch(r"[\w.:+-]+", entry["time"]):
+        raise ValueError(f"name must be that of a notebook and time a time, got {entry['name']!r}, {entry['time']!r}")
+    for name, kind in (("chapter", str), ("error", str), ("seconds", int | float), ("parameters", dict)):
+        if not isinstance(entry.get(name), kind | None):
+            raise ValueError(f"{name} must be of another kind, got {entry[name]!r:.80}")
+    return entry
 
 
 def _runs(entry: dict) -> bool:

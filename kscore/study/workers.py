@@ -55,6 +55,8 @@ WORKER_ENVIRONMENT = {
     "PYTHONSAFEPATH": "1",  # no code from the folder in which one happens to be, such as a signal.py that lies there
 }
 
+MOST = 1000  # processes at once
+
 
 @contextmanager
 def processes(workers: int | None = None, scheduler: str | None = None) -> Iterator[Executor]:
@@ -65,7 +67,7 @@ def processes(workers: int | None = None, scheduler: str | None = None) -> Itera
     address of a Dask scheduler is given, or stands in DASK_SCHEDULER_ADDRESS, its cluster does the work instead.
     """
     if workers is not None:
-        checks.whole("workers", workers)
+        checks.whole("workers", workers, high=MOST)
     if scheduler is None:  # an empty address is a mistake, as of a script whose variable is not set; not this machine
         scheduler = os.environ.get("DASK_SCHEDULER_ADDRESS") or None
     if scheduler is not None:
