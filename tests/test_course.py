@@ -170,6 +170,7 @@ def test_cells_that_a_student_added_are_executed_and_deleted_answers_are_missed(
     assert errors(results) == ["", "not solved yet", "", ""]
 
 
+@pytest.mark.slow
 @pytest.mark.long
 def test_a_loop_and_a_crash_cost_their_own_exercises_only(fill):
     def change(cells):

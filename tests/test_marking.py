@@ -207,6 +207,7 @@ def test_copies_are_executed_and_it_is_told_how_far_they_are(fill, tmp_path, cap
     assert f"{folder / 's002' / 'mine.ipynb'}: 2 of 7 points, 3 for a teacher to give (" in err
 
 
+@pytest.mark.slow
 @pytest.mark.long
 def test_being_stopped_ends_all_kernels_and_leaves_no_file(fill, command_line, descendants, tmp_path):
     folder = tmp_path / "in"

@@ -13,7 +13,7 @@ from kscore.chapters import course, notebooks, runner
 from kscore.chapters.judge import proof
 from kscore.chapters.status import Outcome
 
-pytestmark = pytest.mark.usefixtures("descendants")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("descendants")]
 
 SOLUTION = "### BEGIN SOLUTION\na{0} = 1\n### END SOLUTION"
 CHECK = "assert a{0} == 1, 'one'\nseen = True"

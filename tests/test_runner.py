@@ -428,6 +428,7 @@ os.write(1, b"one"), os.write(2, b"two"), os.system("echo three; echo four >&2")
 print("five", file=sys.stderr)"""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("streams", ["closed", "left"])
 def test_work_does_not_need_anybody_who_listens(notebook, tmp_path, command_line, nobody, streams):
     source = notebook(NOISY, "print('six')")

@@ -312,6 +312,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["ended", "killed"])
 def test_processes_that_stay_end_with_the_one_that_has_them(store, descendants, how):
     done = subprocess.run(
