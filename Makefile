@@ -17,7 +17,7 @@ BUILT = new=build/.$(1)-$$$$; trap 'rm -rf "$$new"' EXIT; $(BIN)/sphinx-build --
   && rm -rf build/$(1) && mv "$$new" build/$(1)
 CHAPTERS := $(wildcard notebooks/*.py)
 
-.PHONY: help run test lab student sync publish report study book slides play play-offline lint bench clean
+.PHONY: help run test test-all test-code pages lab student sync publish report study book slides play play-offline lint bench clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -27,9 +27,20 @@ run: $(NOTEBOOKS_READY)  ## execute every chapter and build a site of them, buil
 	@$(BIN)/python -m kscore run
 
 test: $(TEST_READY)  ## run the tests: code, chapters, exercises, book and slides
-	@$(MAKE) --no-print-directory lint book slides
+	@$(MAKE) --no-print-directory lint
+	@$(MAKE) --no-print-directory --jobs=2 pages test-code  # the pages are built beside the tests that do not read them
+	@$(BIN)/python -m pytest tests/book
+
+test-all: test  ## the same, and what takes minutes: kills, a cluster, nbgrader, a browser on every page
+	@$(BIN)/python -m pytest -m slow
+
+test-code: $(TEST_READY)
+	@$(BIN)/python -m pytest --ignore=tests/book
+
+pages: $(TEST_READY)
+	@$(MAKE) --no-print-directory book
+	@$(MAKE) --no-print-directory slides
 	@$(MAKE) --no-print-directory play-offline || echo "Its tests in a browser will be skipped."
-	@$(BIN)/python -m pytest
 
 lab: $(NOTEBOOKS_READY)  ## open the chapters in JupyterLab (options: make lab ARGS="--no-browser")
 	@echo "These are the chapters with their solutions; 'make student' opens copies without them, in build/class."

@@ -29,6 +29,8 @@ from kscore.project import ROOT
 from kscore.rl.config import PROTOCOL_VERSION
 from kscore.study import cluster, workers
 
+pytestmark = pytest.mark.slow
+
 
 class Cluster:
     """A scheduler and its workers."""

@@ -133,7 +133,7 @@ def test_spawned_workers_give_the_same_records():
         check_elsewhere(pool)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_dask_gives_the_same_records():
     from distributed import Client, LocalCluster
 

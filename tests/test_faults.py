@@ -24,7 +24,7 @@ from kscore.rl import train
 from kscore.study import store as stores
 from kscore.study.records import Record
 
-pytestmark = pytest.mark.usefixtures("descendants")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("descendants")]
 
 
 def run(source, out, **options):

@@ -24,7 +24,8 @@ def trained(missing: list[tuple[RunConfig, int]], executor: Executor | None, tol
     with progress.of(len(missing), "run", "training", told) as done:
         with _lent(executor, missing) as pool:
             with _workers_without_main():
-                train = partial(_train, ahead=_each_plays(missing, pool))
+                ahead = _each_plays(missing, pool)
+                train = partial(_train, ahead=ahead) if ahead else _train
                 futures = [pool.submit(train, config, seed) for config, seed in missing]
             try:
                 for future in as_completed(futures):

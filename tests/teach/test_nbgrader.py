@@ -14,6 +14,8 @@ from test_exercises import copy
 
 from kscore.chapters import course, notebooks
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def nbgrader(tmp_path, monkeypatch):
