@@ -17,7 +17,7 @@ BUILT = new=build/.$(1)-$$$$; trap 'rm -rf "$$new"' EXIT; $(BIN)/sphinx-build --
   && rm -rf build/$(1) && mv "$$new" build/$(1)
 CHAPTERS := $(wildcard notebooks/*.py)
 
-.PHONY: help run test test-all test-code pages lab student sync publish report study book slides play play-offline lint bench clean
+.PHONY: help run test test-all lab student sync publish report study book slides play play-offline lint bench clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -101,5 +101,5 @@ $(VENV)/.installed-%: pyproject.toml constraints.txt $(GONE)
 	  "could not be installed for `$(BIN)/python --version`; pip says above what it lacks. The same command goes on."; exit 1; }
 	@touch $(if $(filter test,$*),$(NOTEBOOKS_READY)) $@  # the tests' extra holds these
 
-.PHONY: gone
+.PHONY: gone test-code pages
 gone:
