@@ -65,7 +65,7 @@ def sampled(path):
     return path if path.name in FEW else pytest.param(path, marks=pytest.mark.slow)
 
 
-@pytest.mark.parametrize("path", map(sampled, PAGES), ids=lambda page: str(page.relative_to(BOOK)))
+@pytest.mark.parametrize("path", [*map(sampled, PAGES)], ids=lambda page: str(page.relative_to(BOOK)))
 def test_a_page_reads_well(reader, path):
     page = reader.open(path)
     assert reader.complaints == []
