@@ -34,9 +34,9 @@ from kscore.rl.training import why_plain
 
 ROWS = [  # environment, algorithm, episodes at most, times raw stepping, times the plain loop
     ("CartPole-v1", "reinforce", 500, 2.5, None),
-    ("CartPole-v1", "actor_critic", 500, 2.5, 50),
+    ("CartPole-v1", "actor_critic", 500, 2.5, 30),
     ("CartPole-v1", "gae", 500, 2.5, None),
-    ("CartPole-v1", "ppo", 500, 0.8, 15),
+    ("CartPole-v1", "ppo", 500, 0.8, 12),
     ("LunarLander-v3", "actor_critic", 60, 0.60, None),
     ("LunarLander-v3", "ppo", 60, 0.45, None),
     ("Pendulum-v1", "actor_critic", 200, 0.50, None),

@@ -454,7 +454,7 @@ def test_the_patience_covers_what_the_members_are_asked(monkeypatch, shared):
 def test_without_the_extra_a_sentence_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with (
-        pytest.raises(ValueError, match=r"a scheduler needs the cluster extra: pip install"),
+        pytest.raises(ValueError, match=r"a scheduler needs the extra 'cluster': pip install"),
         cluster.executor("tcp://a"),
     ):
         pass
