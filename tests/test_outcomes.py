@@ -43,6 +43,9 @@ def test_a_frame_of_outcomes_is_that_of_the_records_without_curves(folder):
     made, _ = recorded()
     curves = frame({arm: [run for run in WHOLE if run.key[0] == key(config, 0)[0]] for arm, config in ARMS.items()})
     shared = ["arm", "seed", "status", "episodes", "cap", "evaluation", "evaluation_arrived", "steps"]
+    assert list(made.train_steps) == [
+        run.train_steps for arm in ARMS.values() for run in WHOLE if run.key[0] == key(arm, 0)[0]
+    ]
     assert made[shared].equals(curves[shared])
     assert analysis.restricted_means(made) == analysis.restricted_means(curves)
 

@@ -30,12 +30,12 @@ from kscore.study.running import check_failures
 
 COLUMNS = (
     *("learner", "arm", "rate", "doors", "z_scored"),
-    *("seed", "solved", "episodes", "steps", "digest", "machine", "settings"),
+    *("seed", "solved", "episodes", "steps", "train_steps", "digest", "machine", "settings"),
 )
 """The columns of a file; `settings` tells which configuration it was, whatever its arm is called."""
 FRAME = (
     *("arm", "learner", "env", "normalizer", "rate", "z_scored", "doors", "condition", "seed"),
-    *("status", "episodes", "cap", "evaluation", "evaluation_arrived", "steps", "digest", "machine"),
+    *("status", "episodes", "cap", "evaluation", "evaluation_arrived", "steps", "train_steps", "digest", "machine"),
 )
 
 
@@ -47,6 +47,7 @@ class Outcome(NamedTuple):
     solved: bool
     episodes: int
     steps: int
+    train_steps: int | None  # without those of evaluations; the first lines did not say
     digest: str  # of its returns
     machine: str
 
@@ -77,7 +78,7 @@ def said_of(arm: str, config: RunConfig) -> dict[str, object]:
 def line(arm: str, config: RunConfig, record: Record) -> bytes:
     """Return what is kept of a record."""
     said = {name: said_of(arm, config)[name] for name in COLUMNS[:5]}
-    said |= {name: getattr(record, name) for name in COLUMNS[5:9]}
+    said |= {name: getattr(record, name) for name in COLUMNS[5:10]}
     said |= {"digest": digest_of(record), "machine": record.machine, "settings": settings_of(record)}
     return _csv(int(value) if isinstance(value, bool) else value for value in said.values())
 
@@ -98,9 +99,10 @@ def parsed(text: bytes) -> Outcome:
     said = dict(zip(COLUMNS, next(csv.reader([text.decode()])), strict=True))
     if any(len(said[name]) != 16 for name in ("digest", "settings")) or said["solved"] not in ("0", "1"):
         raise ValueError("a value is not whole")
-    episodes, steps = (checks.whole(name, int(said[name])) for name in ("episodes", "steps"))
-    seed = checks.seed("seed", int(said["seed"]))
-    return Outcome(said["settings"], seed, said["solved"] == "1", episodes, steps, said["digest"], said["machine"])
+    count = {name: checks.whole(name, int(said[name] or 0), low=0) for name in ("episodes", "steps", "train_steps")}
+    count["train_steps"] = count["train_steps"] if said["train_steps"] else None
+    seed, solved = checks.seed("seed", int(said["seed"])), said["solved"] == "1"
+    return Outcome(said["settings"], seed, solved, **count, digest=said["digest"], machine=said["machine"])
 
 
 # A file
