@@ -16,7 +16,7 @@ import psutil
 import pytest
 from hypothesis import settings
 
-from kscore import __main__, project
+from kscore import __main__, options, project
 from kscore.chapters import notebooks, parameters, status
 
 PROFILES = "[quick.00_good]\nsize = 2\n\n[full.00_good]\nsize = 9\n"
@@ -58,8 +58,8 @@ def collection(tmp_path, monkeypatch) -> Path:
     monkeypatch.setattr(notebooks, "NOTEBOOKS", folder)
     monkeypatch.setattr(parameters, "PROFILES", folder / "profiles.toml")
     monkeypatch.setattr(pages, "FIGURES", folder / "figures")
-    monkeypatch.setattr(__main__, "BUILD", tmp_path / "build")
-    monkeypatch.setattr(project, "BUILD", tmp_path / "build")
+    for module in (__main__, options, project):
+        monkeypatch.setattr(module, "BUILD", tmp_path / "build")
     return folder
 
 
