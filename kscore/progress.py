@@ -125,6 +125,7 @@ class _Bar(_Lines):
     def done(self) -> None:
         """Count one more."""
         self.count += 1
+        _leave_note(self.words())
         now = time.monotonic()
         if now - self.last >= self.MOMENT or self.count == self.total:
             self.last = now
