@@ -604,7 +604,7 @@ def test_it_is_told_how_far_the_work_in_a_cell_is(notebook, tmp_path, command_li
     assert f"{again}{where}" in said
     assert re.search(rf"00_good: ok, \d+ s \(1 of 1\){ends}", said.partition(where)[2])
     *_, last = nbformat.read(tmp_path / source.name, as_version=4).cells
-    assert [output.data["text/plain"] for output in last.outputs] == ["training: all of 3 runs"]  # the page has it too
+    assert [output.data["text/plain"] for output in last.outputs] == ["training: 0 of 3 runs"]  # the page has it too
 
 
 # Status
