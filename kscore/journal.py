@@ -19,7 +19,7 @@ from kscore.project import shown
 def file(path: Path, name: str) -> Path:
     """Return the path of a file; refuse what is none, such as a folder, or a pipe that would be waited for."""
     if path.exists() and not path.is_file():
-        raise ValueError(f"{name} must be a file of JSON lines, got {path}, which is none")
+        raise ValueError(f"{name} must be a file of JSON lines, got {path}, which is not one")
     return path
 
 

@@ -81,9 +81,9 @@ def file(name: str, path: str | Path, mark: bytes) -> Path:
     if not found.exists():
         return found
     if not found.is_file():
-        raise ValueError(f"{name} must be a file, got {path}, which is none")
+        raise ValueError(f"{name} must be a file, got {path}, which is not one")
     if found.stat().st_nlink > 1:
-        raise ValueError(f"{name} must be a file with one name, got {path}, which has another, by a hard link: copy it")
+        raise ValueError(f"{name} must be a file with one name, got {path}, which has another (a hard link): copy it")
     if not is_marked(found, mark):
         raise ValueError(f"{name} must be a new file, or one that kscore wrote, got {path}, which holds something else")
     return found
@@ -100,9 +100,9 @@ def folder(name: str, path: str | Path) -> Path:
     """Return a folder for what is executed: a new one, an empty one, or one of ours, in which all may be replaced."""
     found = place(name, path)
     if _is_checkout(found):
-        raise ValueError(f"{name} must be a folder of its own, got {path}, which is a checkout")
+        raise ValueError(f"{name} must be a folder of its own, got {path}, which is a checkout of this project")
     if found.exists() and not found.is_dir():
-        raise ValueError(f"{name} must be a folder, got {path}, which is none")
+        raise ValueError(f"{name} must be a folder, got {path}, which is not one")
     if not _is_ours(found):
         raise ValueError(
             f"{name} must be a new or an empty folder, or one that chapters were executed into, got {path}, which "

@@ -232,7 +232,7 @@ Markdown(
 # The answers are worth more once you have something to compare them with.
 #
 # With your guess written down you may let [two policies learn before your eyes](http://localhost:8000/#a=zscore), one with each normalizer: once, and then with twenty seeds.
-# (`make play` builds that page, and `python -m http.server -d build/play` serves it.)
+# (`make play` builds that page, and `python3 -m http.server -d build/play` serves it.)
 
 # %% [markdown]
 # ## The map

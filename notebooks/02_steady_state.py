@@ -179,7 +179,7 @@ assert sp.simplify(sp.diff(f, P).subs(P, P_inf) - (1 - K_inf) ** 2) == 0
 # Everything so far depends on $Q$ and $R$ through their ratio $\rho = Q/R$, up to units.
 # Divide the quadratic by $R^2$ and it speaks of $K_\infty = P_\infty/R$ and $\rho$ only: $K^2 + \rho K - \rho = 0$.
 # For the *mean*, one of the two knobs is only a unit.
-# Turn both on [the page with one filter](http://localhost:8000/#view=filter&Q=0.1) (`make play` builds it, `python -m http.server -d build/play` serves it): with $Q$ and $R$ ten times as large the gain stays where it is, and $P_\infty$ does not.
+# Turn both on [the page with one filter](http://localhost:8000/#view=filter&Q=0.1) (`make play` builds it, `python3 -m http.server -d build/play` serves it): with $Q$ and $R$ ten times as large the gain stays where it is, and $P_\infty$ does not.
 #
 # And if $Q = 0$, nothing pulls upwards.
 # The variance sinks to zero: the filter becomes sure of itself and stops learning.

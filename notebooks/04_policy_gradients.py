@@ -440,8 +440,8 @@ def play(weights: list, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarra
     return np.array(states), np.array(actions)
 
 # %% [markdown]
-# What (4.2) asks for is the slope of $\log\pi(a)$. By the preferences of a softmax it is $\mathbf 1_a - \pi$, one for the action taken minus the probabilities of both.
-# From there the chain rule takes it back through the layers; a hidden unit that was off passes nothing on.
+# Now (4.2) asks for the gradient of $\log\pi(a)$. With respect to the preferences of a softmax it is $\mathbf 1_a - \pi$: one for the action taken and zero for the other, minus the two probabilities.
+# The chain rule carries it back through the layers; a hidden unit that was off passes nothing on.
 
 # %%
 def gradient_of(weights: list, states, actions, scores) -> list[np.ndarray]:
@@ -472,9 +472,9 @@ def algorithm_1(normalizer, episodes: int, seed: int) -> list[int]:
     return lengths
 
 # %% [markdown]
-# (The division by $N$ is Algorithm 1's. The actions decide $N$, and so it departs a little from the exact gradient (4.2); the presets below sum instead.)
+# (The division by $N$ is Algorithm 1's. Since the actions decide $N$, it departs a little from the exact gradient (4.2); the presets below sum instead.)
 #
-# `by_hand.Learner` is the same with a critic, if asked for, and a door for a normalizer of the advantages. We let both play: they have to agree episode by episode.
+# `by_hand.Learner` is the same loop, with a critic if you ask for one and room for a normalizer of the advantages. We run both: they have to agree, episode by episode.
 
 # %%
 by_hand_runs = {kind: algorithm_1(normalizers.make(kind), open_episodes, seed)
@@ -502,8 +502,8 @@ figures.caption(
     "the streamed K-Score, with running means.")
 
 # %% [markdown]
-# How often would the other one have come first?
-# [The page that trains](http://localhost:8000/#seeds=20) runs this learner in your browser over twenty seeds, with the pole, the belief and the gain beside the curves (`make play` builds it, `python -m http.server -d build/play` serves it).
+# On how many seeds would the other one have come first?
+# [The page that trains](http://localhost:8000/#seeds=20) runs this learner in your browser over twenty seeds, with the pole, the belief and the gain beside the curves (`make play` builds it, `python3 -m http.server -d build/play` serves it).
 
 # %% [markdown]
 # ## Where the normalizer stands
@@ -635,7 +635,7 @@ def gradient(agent, episode, scores: np.ndarray) -> np.ndarray:
 
 # %% [markdown]
 # We compare the length and the direction of each gradient with those of the per-episode Z-Score's on the same episode.
-# Beside it we put the first step that Adam would make of it, $\eta\,g/(|g| + \varepsilon)$ in every coordinate, with the learning rate $\eta$.
+# Beside it we put the first step that Adam would take with it, $\eta\,g/(|g| + \varepsilon)$ in every coordinate, with the learning rate $\eta$.
 
 # %% tags=["hide-input"]
 def compared(agent_seed: int) -> pd.DataFrame:

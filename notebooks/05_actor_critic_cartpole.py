@@ -21,15 +21,15 @@
 #
 # *For* readers who want to see a claim about learning speed checked properly.
 # *Know first:* chapters 03 and 04 (what the scores are and how they become gradients); what a mean and a p-value are.
-# *Runs in* about a minute, in which the experiment is trained from nothing; all of its arms together take some minutes.
+# *Runs in* about a minute, which includes training the four arms that are compared; training all of them takes some minutes.
 # Previous: [04 From the policy gradient to Algorithm 1](04_policy_gradients.ipynb) · Next: [06 GAE on CartPole](06_gae_cartpole.ipynb)
 
 # %% [markdown]
 # ## Question
 #
 # Two agents learn to balance a pole.
-# They differ in one line: what a return is held against before it becomes a gradient.
-# Which one arrives first?
+# They differ in one line: what a return is compared with before it becomes a gradient.
+# Which one solves the task first?
 # The paper answers with one run of each (its experiment E1, Figures 1 and 2).
 # We answer with many, on the same seeds in every arm, following a plan that was written before the first of them ran (`data/PLAN.md`).
 #
@@ -42,7 +42,7 @@
 # If learning speed follows the share that is kept, then
 #
 # - the streamed filter should be *slower* than the running Z-Score (the paper's text, read literally);
-# - the refitted filter and the per-episode Z-Score, which both hold a whole episode against one number taken from that same episode, should be hard to tell apart (the released file).
+# - the refitted filter and the per-episode Z-Score, which both compare a whole episode with one number taken from that same episode, should be hard to tell apart (the released file).
 #
 # We would be wrong if the improvement factor of either pair, with its whole interval, lay above 1.1: that is the bound in the plan.
 # The first guess would also fail if its interval reached up to 1.
@@ -86,7 +86,7 @@ live_seeds: list[int] = [3000]  # trained live [0, 1000000000], 1 to 5 different
 
 # %% [markdown]
 # With the values above, the four arms that this chapter compares are trained while you wait, and the others are read from the archive of recorded runs.
-# Change a value and the same cells train what is missing as well, into a store of your own: `papermill notebooks/05_actor_critic_cartpole.ipynb out.ipynb -k python3 -p learning_rate 0.003 -p seeds 10` asks whether the answer hangs on the step size.
+# Change a value and the same cells train what is missing as well, into a store of your own: `papermill notebooks/05_actor_critic_cartpole.ipynb out.ipynb -k python3 -p learning_rate 0.003 -p seeds 10` asks whether the answer depends on the step size.
 
 # %%
 size = {"seeds": seeds, "first_seed": first_seed}
@@ -181,7 +181,7 @@ Markdown(f"{figures.run_count(pd.concat([recorded, recorded_released]))}.")
 
 # %% [markdown]
 # You need not take these runs on trust.
-# The plan compares four arms, and training them again takes seconds: the K-Score and the Z-Score of each reading, on every seed.
+# The plan compares four arms, the K-Score and the Z-Score of each reading, and we can train them again, on every seed, while you wait.
 
 # %%
 pair_written, pair_released = ["kscore", "running"], ["adaptive_refit", "zscore"]
@@ -212,9 +212,9 @@ Markdown(f"{len(both)} runs were {'trained just now' if from_nothing else 'read'
          "every return.")
 
 # %% [markdown]
-# On the kind of processor that recorded a run, all of them are the same.
-# Another kind rounds differently now and then, one action in thousands comes out differently, and from there on the run goes its own way: as good a run as the recorded one, but another.
-# Everything below is computed from the runs that were just trained.
+# A run repeats to the last digit on the kind of processor that recorded it.
+# Another kind rounds differently now and then; sooner or later that changes an action, and from there on the run goes its own way: a different run, and just as good.
+# What follows uses the runs that were just trained, and recorded ones for the other arms.
 # The first run of each of the four arms:
 
 # %% tags=["hide-input"]

@@ -160,7 +160,7 @@ def main() -> None:
     except Missing as error:
         sys.exit(f"The page could not be built: {error}")
     where = "brings Python along" if offline else f"loads Python from {PUBLIC}"
-    print(f"The page is there and {where}; serve it with 'python -m http.server -d {page.relative_to(ROOT)}'.")
+    print(f"The page is ready and {where}; serve it with 'python3 -m http.server -d {page.relative_to(ROOT)}'.")
 
 
 if __name__ == "__main__":

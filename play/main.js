@@ -60,7 +60,7 @@ failed(complaint);
 show();
 $("where").textContent = PYTHON_AT.startsWith("http")
   ? `This page loads Python (Pyodide, some 16 MB, once) from ${PYTHON_AT}; nothing that you set or see here is sent anywhere.`
-  : "This page brings Python along, and asks no other place for anything.";
+  : "This page brings Python along, and loads nothing from anywhere else.";
 
 try {
   $("status").textContent = `${await python} run in this page.`;

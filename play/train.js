@@ -144,7 +144,7 @@ export class Training {
 
   verdict() {
     const done = this.done();
-    if (!done.length) return "Stopped before a seed was over.";
+    if (!done.length) return "Stopped before the first seed was finished.";
     if (done.length === 1) {
       const { arms } = done[0], said = this.looks.map(({ name }, i) => `${capital(name)} ${this.took(arms[i])}`);
       return `${said.join(". ")}. One run each: would it come out like this again?`;
@@ -204,7 +204,7 @@ export class Training {
     $("tally").hidden = this.asked === 1 || !seeds.length;
     const legend = SIDES.map((side, i) => `<span>${sample(this.looks[i])} ${this.looks[i].name}</span>`);
     $("tally").innerHTML = `<span aria-hidden="true">${squares.join("")}</span>
-      <span>${this.going ? `${seeds.length} of ${this.asked} seeds` : "One square for each seed, in the colour of who was first."}</span> ${legend.join(" ")}`;
+      <span>${this.going ? `${seeds.length} of ${this.asked} seeds` : "One square for each seed, in the colour of the policy that was first."}</span> ${legend.join(" ")}`;
   }
 
   // Inside the last episode
@@ -235,7 +235,7 @@ export class Training {
     const none = box.querySelector(".note");
     part("gain").hidden = !scene.gain;
     none.hidden = Boolean(scene.gain);
-    none.textContent = "No filter over steps is at work here, and so there is no gain to show.";
+    none.textContent = "This normalizer has no filter over steps, so there is no gain to show.";
     if (scene.gain) draw(part("gain"), { x: steps, y: { ...ends(scene.gain, [0]), label: "gain K" }, height: 130, says: `${name}: the gain at each step`,
       marks: [{ kind: "line", values: scene.gain, color }] });
   }

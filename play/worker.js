@@ -14,12 +14,12 @@ onmessage = async ({ data: { id, question } }) => {
 };
 
 async function start() {
-  postMessage({ status: "Python is on its way …" });
+  postMessage({ status: "Python is loading …" });
   const { loadPyodide } = await import(`${place}pyodide.mjs`).catch(() => {
     throw new Error(`Python could not be loaded from ${place}. The page that “make play-offline” builds brings it along.`);
   });
   const pyodide = await loadPyodide({ indexURL: place });
-  postMessage({ status: "Python is here, numpy is on its way …" });
+  postMessage({ status: "Python is here, numpy is loading …" });
   await pyodide.loadPackage("numpy", { messageCallback() {} });
   const wheel = await fetch(new URL(WHEEL, import.meta.url));
   pyodide.unpackArchive(await wheel.arrayBuffer(), "wheel", { extractDir: "/tmp/kscore" });

@@ -752,7 +752,7 @@ def no_file(tmp_path, request):
     ids=["read", "held", "run", "recorded", "beside", "append"],
 )
 def test_a_store_that_is_no_file_gets_a_sentence_and_is_not_waited_for(no_file, ask):
-    with pytest.raises(ValueError, match=f"store must be a file.*, got {no_file}, which is none"):
+    with pytest.raises(ValueError, match=f"store must be a file.*, got {no_file}, which is not one"):
         ask(no_file)
 
 

@@ -242,7 +242,7 @@ def _entry(plan: Words, table: str, words: Words) -> Entry:
     name = words["name"]
     if not re.fullmatch(r"\w+", name):
         raise ValueError(
-            f"name of a part must be letters, digits and _, its braces filled by words of theirs, got {name!r}"
+            f"name of a part must be letters, digits and _, and each {{key}} in it a list of words, got {name!r}"
         )
     for key in NEEDED:
         if key not in words:

@@ -90,5 +90,5 @@ def check_folder(store: str | Path) -> Path:
     """Return the path of a folder for stores that may be written to, by the same rule."""
     found = paths.place("store", store)
     if found.exists() and not found.is_dir():
-        raise ValueError(f"store must be a folder, got {store}, which is none")
+        raise ValueError(f"store must be a folder, got {store}, which is not one")
     return found
