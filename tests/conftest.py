@@ -47,6 +47,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture
+def plain_loop(monkeypatch) -> None:
+    """Let the plain loop play, however much this process has trained before: for tests that replace parts of it."""
+    from kscore.rl import compiled
+
+    monkeypatch.setattr(compiled, "ENOUGH", float("inf"))
+
+
+@pytest.fixture
 def collection(tmp_path, monkeypatch) -> Path:
     """An empty folder in place of the real chapters, with profiles; what they are executed into may lie beside it."""
     from kscore.chapters import pages

@@ -124,7 +124,7 @@ def test_looking_on_changes_nothing_and_repeats():
     assert centres["running"].tolist() == expected[1::2]
 
 
-def test_the_policy_that_is_held_still_drops_as_many_units_as_in_training(monkeypatch):
+def test_the_policy_that_is_held_still_drops_as_many_units_as_in_training(monkeypatch, plain_loop):
     shares, play = [], environments.play
     monkeypatch.setattr(
         environments,

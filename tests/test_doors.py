@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import math
 import subprocess
 import sys
 from typing import NamedTuple
@@ -15,7 +14,7 @@ import pytest
 import torch
 
 from kscore import normalizers, study
-from kscore.rl import RunConfig, algorithms, compiled, environments, train, training
+from kscore.rl import RunConfig, algorithms, environments, train, training
 from kscore.rl.algorithms import Adam, Agent, Batch
 from kscore.rl.config import PRESETS
 from kscore.rl.environments import Episode
@@ -663,10 +662,9 @@ def test_episodes_are_put_one_after_the_other_with_their_masks():
 
 
 @pytest.mark.parametrize("algorithm", ALL)
-def test_normalizers_see_one_episode_at_a_time_and_in_order(algorithm, monkeypatch):
+def test_normalizers_see_one_episode_at_a_time_and_in_order(algorithm, monkeypatch, plain_loop):
     monkeypatch.setattr(outside.Watching, "seen", [])
     played, original = [], environments.play
-    monkeypatch.setattr(compiled, "ENOUGH", math.inf)  # the plain loop plays, however much was trained before
     monkeypatch.setattr(environments, "play", lambda *a: played.append(original(*a)) or played[-1])
     train(
         small("CartPole-v1", algorithm, normalizer={"name": "outside:Watching"}, episodes_per_update=3, max_episodes=7),

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from kscore import normalizers
-from kscore.rl import PROTOCOL_VERSION, RunConfig, algorithms, compiled, environments, train, training
+from kscore.rl import PROTOCOL_VERSION, RunConfig, algorithms, environments, train, training
 from kscore.rl.algorithms import Adam, Agent, Batch, Normalization, discounted_returns, gae_advantages
 from kscore.rl.environments import Episode
 from kscore.rl.networks import Dropout, Forward, Memory, Network
@@ -723,9 +723,8 @@ def test_rewards_that_are_not_numbers_to_learn_from_end_the_run(env, reason, epi
 
 
 @pytest.mark.parametrize("returned", [math.nan, math.inf, -math.inf])
-def test_an_evaluation_that_is_not_finite_ends_the_run_and_is_left_out(monkeypatch, returned):
+def test_an_evaluation_that_is_not_finite_ends_the_run_and_is_left_out(monkeypatch, plain_loop, returned):
     evaluations = iter([(12.0, 12), (returned, 7)])
-    monkeypatch.setattr(compiled, "ENOUGH", math.inf)  # the plain loop evaluates, however much was trained before
     monkeypatch.setattr(environments, "evaluate", lambda *_: next(evaluations))
     record = train(tiny_config(), 0)
     assert record["status"] == "diverged" and record["reason"] == "the return of an evaluation episode is not finite"
