@@ -36,6 +36,8 @@ settings.register_profile("trial", max_examples=1000, deadline=None)  # ten time
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    for name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL"):  # a `make` that a test starts is no part of `make test`
+        os.environ.pop(name, None)
     config.addinivalue_line("markers", "long: takes many seconds, and is begun before the others")
     if config.pluginmanager.hasplugin("xdist"):
         config.option.maxschedchunk = 1  # a worker is given a test at a time: none sits on a heap while another is idle
