@@ -92,6 +92,12 @@ def test_a_line_that_says_what_cannot_be_is_passed_over(folder, column, value):
         assert len(outcomes.frame(PART)) == 5
 
 
+def test_the_first_lines_do_not_say_how_many_steps_were_training():
+    said = dict.fromkeys(outcomes.COLUMNS, "1") | {"train_steps": "", "digest": 16 * "d", "settings": 16 * "s"}
+    assert outcomes.parsed(outcomes._csv(said.values())).train_steps is None
+    assert outcomes.parsed(outcomes._csv((said | {"train_steps": "7"}).values())).train_steps == 7
+
+
 def test_a_run_of_the_archive_is_not_trained_again(folder, monkeypatch, tmp_path):
     monkeypatch.setattr(outcomes, "ARCHIVE", tmp_path)
     (tmp_path / "older.jsonl").write_bytes(b"".join(lines()[:4]))
